@@ -1,0 +1,32 @@
+"""What an import loads, and how long it takes, each measured in a fresh interpreter."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+def fresh(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize(
+    "imports, absent",
+    [
+        ("attnlib", ["numpy", "matplotlib", "torch", "IPython"]),
+        ("attnlib.numpy", ["matplotlib", "torch", "scipy", "pandas", "IPython"]),
+        ("attnlib.data.sentence", ["matplotlib", "torch"]),
+        ("attnlib.exercises.lesson_02", ["matplotlib", "torch", "IPython", "nbgrader"]),
+        ("attnlib.plots", ["torch", "seaborn", "pandas", "scipy", "attnlib.exercises"]),
+        ("attnlib.environment", ["torch", "matplotlib"]),
+    ],
+)
+def test_an_import_brings_nothing_that_it_does_not_need(imports, absent):
+    loaded = fresh(f"import sys, {imports}; print(*sys.modules)").split()
+    assert imports in loaded
+    assert not set(absent) & set(loaded)
+
+
+def test_attnlib_numpy_takes_under_50_ms_beyond_numpy():
+    code = "import time, numpy; start = time.perf_counter(); import attnlib.numpy; print(time.perf_counter() - start)"
+    assert min(float(fresh(code)) for _ in range(3)) < 0.05
