@@ -1,0 +1,211 @@
+"""What an exercise is made of, how an answer is judged, and the `check` that a learner meets.
+
+A learner's answer that is wrong is compared with what each known mistake produces on the same cases. If one explains it,
+the learner reads the hint of that mistake. The bank of wrong answers is not a test beside the check: it is what it knows.
+"""
+
+import copy
+import functools
+import inspect
+import os
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from attnlib.exercises import wording
+from attnlib.exercises.compare import Case, Outcome, agree, fault, run
+
+OURS = "Until it is right, the cells below use the course's own."
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A wrong answer that people really give, with the hint that leads out of it.
+
+    `also` holds other ways of making it, which come to other numbers; `bank` holds its ids in the bank of mistakes, from
+    which its public sources can be found.
+    """
+
+    name: str
+    wrong: Callable
+    hint: str
+    bank: tuple[str, ...] = ()
+    also: tuple[Callable, ...] = ()
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise: everything that its check knows."""
+
+    name: str
+    reference: Callable  # attnlib's function
+    solution: Callable  # short, self-contained, the stub's signature: what a learner is shown
+    cases: Callable[[np.random.Generator], list[Case]]  # the ladder, simplest first
+    mistakes: list[Mistake]
+    accepts: list[Callable] = field(default_factory=list)  # other right answers
+    view: Callable | None = None  # view(result, *args): what is compared, where many results are right
+
+    def ladder(self, seed: int = 0) -> list[Case]:
+        """The cases, each with its expected result."""
+        cases = self.cases(np.random.default_rng(seed))
+        return [c if c.expected is not None else c._replace(expected=run(self.reference, c).value) for c in cases]
+
+    def solution_source(self) -> str:
+        """Source of the solution, under the name that the learner's function has."""
+        source = textwrap.dedent(inspect.getsource(self.solution))
+        return source.replace(f"def {self.solution.__name__}(", f"def {self.name}(", 1).rstrip()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a learner reads. `status` is one of: not started, not yet, right, not yours."""
+
+    status: str
+    text: str
+    mistakes: tuple[Mistake, ...] = ()
+    case: Case | None = None
+    as_list: bool = False  # right, but a list where the lesson goes on with an array
+
+
+def judge(exercise: Exercise, answer: Callable, seed: int = 0) -> Verdict:
+    """Run an answer over the ladder and say what is true of it, the most helpful thing first."""
+    name, view, cases = exercise.name, exercise.view, exercise.ladder(seed)
+    first = run(answer, cases[0])
+    if first.value is ... or isinstance(first.error, NotImplementedError):
+        todo = "Write it in the cell above, run that cell, then this one."
+        return Verdict("not started", f"{name}: not started. {todo} {OURS}")
+    outcomes = [first, *(run(answer, case) for case in cases[1:])]
+    faults = [fault(view, case, outcome) for case, outcome in zip(cases, outcomes)]
+    printed = next((f"\nIt printed: {wording.cut(o.printed.strip(), 300)}" for o in outcomes if o.printed.strip()), "")
+    if not any(faults):
+        as_list = any(
+            type(o.value) in (list, tuple) and not isinstance(c.expected, tuple) for c, o in zip(cases, outcomes)
+        )
+        notes = " It returns a list; the cells below get it as an array." if as_list else ""
+        notes += (
+            " It is a lambda, which works as well as a def." if getattr(answer, "__name__", "") == "<lambda>" else ""
+        )
+        return Verdict("right", f"{name}: right in all {len(cases)} cases.{notes}{printed}", as_list=as_list)
+
+    failing = next(
+        i for i, kind in enumerate(faults) if kind
+    )  # the simplest, since the ladder begins with the simplest
+    kind, case, outcome = faults[failing], cases[failing], outcomes[failing]
+    known, everywhere = explain(exercise, cases, outcomes, faults)
+    lines = [f"{name}: not yet. {wording.describe(answer, case, outcome, kind)}"]
+    looks = "This is what comes of" if everywhere else "It looks like"
+    lines += [f"{looks}: {mistake.name}. {mistake.hint}" for mistake in known]
+    lines += [f"Right in {faults.count('')} of {len(cases)} cases; the simplest that is not: {case.name}."]
+    if kind in ("shape", "type", "value"):
+        lines += wording.example(wording.parameters(exercise.solution), view, case, outcome)
+    if kind != "changed" and (changing := next((o for o in outcomes if o.changed), None)):
+        lines += ["Besides, " + wording.changed_input(answer, changing)]
+    return Verdict("not yet", "\n".join([*lines, OURS]) + printed, known, case)
+
+
+def explain(
+    exercise: Exercise, cases: list[Case], outcomes: list[Outcome], faults: list[str]
+) -> tuple[tuple[Mistake, ...], bool]:
+    """The known mistakes that explain a wrong answer, and whether they do so in every case.
+
+    A mistake explains an answer if both are right before the first failing case and agree on it. Of several, the one
+    that agrees on most later cases counts; equals are named together.
+    """
+    failing = next(i for i, kind in enumerate(faults) if kind)
+    if faults[failing] in ("nothing", "changed"):
+        return (), False
+    agreed: dict[int, int] = {}
+    for number, mistake in enumerate(exercise.mistakes):
+        for way in (mistake.wrong, *mistake.also):
+            theirs = [run(way, case) for case in cases]
+            wrong = [fault(exercise.view, case, outcome) not in ("", "changed") for case, outcome in zip(cases, theirs)]
+            alike = [agree(exercise.view, *triple) for triple in zip(cases, outcomes, theirs)]
+            if wrong[failing] and not any(wrong[:failing]) and alike[failing]:
+                agreed[number] = max(agreed.get(number, 0), sum(alike[failing:]))
+    most = max(agreed.values(), default=0)
+    known = tuple(exercise.mistakes[number] for number, count in agreed.items() if count == most)
+    return known[:3], most == len(cases) - failing
+
+
+class Checker:
+    """The `check` of one lesson: `softmax = check("softmax")` judges the notebook's own softmax.
+
+    It never raises over a learner's answer, except under nbgrader, which takes marks from the AssertionError.
+    """
+
+    def __init__(self, lesson: str, exercises: list[Exercise], graded: bool = True):
+        self.lesson, self.graded = lesson, graded
+        self.exercises = {exercise.name: exercise for exercise in exercises}
+        self.verdicts: dict[str, Verdict] = {}
+
+    def __call__(self, name: str) -> Callable:
+        """Judge the notebook's function of this name, print the verdict, return it if right, else the course's own."""
+        exercise, notebook = self._find(name), sys._getframe(1).f_globals
+        answer = getattr(notebook.get(name), "_learners", notebook.get(name))
+        verdict = unfit(name, name in notebook, answer) or judge(exercise, answer)
+        if verdict.status != "not yours" or name not in self.verdicts:
+            self.verdicts[name] = verdict
+        print(verdict.text)
+        if verdict.status == "right":
+            return as_array(answer) if verdict.as_list else answer
+        notebook[name] = exercise.solution  # before anything is raised, so that one slip costs one exercise
+        if self.graded and os.environ.get("NBGRADER_EXECUTION"):
+            raise AssertionError(verdict.text)
+        return exercise.solution
+
+    def solution(self, name: str) -> None:
+        """Print the course's solution."""
+        print(self._find(name).solution_source())
+
+    def case(self, name: str) -> tuple:
+        """Arguments of the case that the last verdict showed, else of the first: `softmax(*check.case("softmax"))`."""
+        verdict = self.verdicts.get(name)
+        case = verdict.case if verdict and verdict.case else self._find(name).ladder()[0]
+        return copy.deepcopy(case.args)
+
+    def progress(self) -> None:
+        """Print what is right so far, by the last verdict on each exercise."""
+        states = {
+            name: self.verdicts[name].status if name in self.verdicts else "not checked" for name in self.exercises
+        }
+        print(f"Lesson {self.lesson}: {list(states.values()).count('right')} of {len(states)} right.")
+        for name, state in states.items():
+            print(f"  {'not started' if state == 'not yours' else state:<12} {name}")
+
+    def _find(self, name: str) -> Exercise:
+        if name not in self.exercises:
+            raise ValueError(f"no exercise {name!r} in lesson {self.lesson}. Try one of: {', '.join(self.exercises)}.")
+        return self.exercises[name]
+
+
+def unfit(name: str, exists: bool, answer: object) -> Verdict | None:
+    """A verdict on what cannot be judged: a broken or missing cell, a class, no function, the course's own function."""
+    if error := wording.syntax_error(name):
+        return Verdict("not yet", f"{name}: not yet. {error}{OURS}")
+    if not exists:
+        todo = "There is no such name: run the cell above. If it shows an error, mend that first."
+        return Verdict("not yet", f"{name}: not yet. {todo} {OURS}")
+    if inspect.isclass(answer) or not callable(answer):
+        what = "a class" if inspect.isclass(answer) else wording.article(type(answer).__name__)
+        return Verdict(
+            "not yet", f"{name}: not yet. `{name}` is {what}; expected a function, `def {name}(...)`. {OURS}"
+        )
+    inner = inspect.unwrap(answer.func if isinstance(answer, functools.partial) else answer)
+    if (getattr(inner, "__module__", None) or "").split(".")[0] == "attnlib":
+        todo = "This is the course's own function, not yours. Run the cell with your `def` again, then this one."
+        return Verdict("not yours", f"{name}: {todo}")
+    return None
+
+
+def as_array(answer: Callable) -> Callable:
+    """The learner's function, with its list turned into an array."""
+
+    @functools.wraps(answer)
+    def wrapped(*args, **options):
+        return np.asarray(answer(*args, **options))
+
+    wrapped._learners = answer
+    return wrapped

@@ -1,0 +1,318 @@
+"""Verdicts on answers that are right but unusual, wrong in ways that no list of mistakes holds, or no functions at all."""
+
+import functools
+import sys
+
+import numpy as np
+import pytest
+import scipy.special
+
+from attnlib.exercises import lesson_02
+from attnlib.exercises.core import Case, Checker, Exercise, Mistake, judge
+
+SOFTMAX = lesson_02.check.exercises["softmax"]
+
+
+def over(exponentials):
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
+def right(scores):
+    return over(np.exp(scores - scores.max(axis=-1, keepdims=True)))
+
+
+# Right, but unusual ---------------------------------------------------------------------------------------------------
+
+
+def by_list_comprehension(scores):
+    if scores.ndim > 1:
+        return [by_list_comprehension(row) for row in scores]
+    exponentials = [float(np.exp(score - max(scores))) for score in scores]
+    return [exponential / sum(exponentials) for exponential in exponentials]
+
+
+def by_einsum(scores):
+    exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return np.einsum("...i,...->...i", exponentials, 1 / np.einsum("...i->...", exponentials))
+
+
+def in_place_on_a_copy(scores):
+    weights = scores.copy()
+    weights -= weights.max(axis=-1, keepdims=True)
+    np.exp(weights, out=weights)
+    weights /= weights.sum(axis=-1, keepdims=True)
+    return weights
+
+
+def in_float32(scores):
+    return right(scores.astype(np.float32))
+
+
+def with_a_print(scores):
+    print("here", scores.shape)
+    return right(scores)
+
+
+def with_a_warning(scores):
+    np.log(np.zeros(1))  # division by zero
+    np.exp(np.array([1e5]))  # overflow
+    return right(scores)
+
+
+def with_noise_on_stderr(scores):
+    print("debug", file=sys.stderr)
+    return right(scores)
+
+
+BUFFERS = {}
+
+
+def in_one_buffer(scores):
+    buffer = BUFFERS.setdefault(scores.shape, np.empty(scores.shape))
+    buffer[...] = right(scores)
+    return buffer
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        right,
+        by_list_comprehension,
+        by_einsum,
+        in_place_on_a_copy,
+        in_float32,
+        with_a_print,
+        with_a_warning,
+        with_noise_on_stderr,
+        in_one_buffer,
+        functools.partial(scipy.special.softmax, axis=-1),
+        lambda scores: scipy.special.softmax(scores, axis=-1),
+        lambda s: right(s),
+    ],
+)
+def test_right_but_unusual_answers_pass(answer, capsys):
+    verdict = judge(SOFTMAX, answer)
+    assert verdict.status == "right", verdict.text
+    assert capsys.readouterr() == ("", "")
+
+
+def test_prints_are_shown_once_and_cut():
+    text = judge(SOFTMAX, with_a_print).text
+    assert text.count("here") == 1 and "It printed: here (1, 2)" in text
+    assert len(judge(SOFTMAX, lambda s: print("x" * 10_000) or right(s)).text) < 1_000
+
+
+def test_a_list_is_right_and_the_lesson_gets_an_array():
+    verdict = judge(SOFTMAX, by_list_comprehension)
+    assert "It returns a list; the cells below get it as an array." in verdict.text
+    space = notebook(softmax=by_list_comprehension)
+    assert isinstance(space["softmax"](np.zeros(2)), np.ndarray)
+    again = notebook(softmax=space["softmax"])  # the check once more, on what the check handed out
+    assert again["verdict"].status == "right"
+
+
+# Wrong in other ways --------------------------------------------------------------------------------------------------
+
+
+def changes_its_input(scores):
+    scores -= scores.max(axis=-1, keepdims=True)
+    return over(np.exp(scores))
+
+
+def changes_its_input_and_is_wrong(scores):
+    scores -= scores.max(axis=-1, keepdims=True)
+    return np.exp(scores)
+
+
+class EqualToAll(np.ndarray):
+    def __eq__(self, other):
+        return True
+
+    def __array_function__(self, func, types, args, kwargs):
+        return True
+
+
+class Chameleon:
+    shape, dtype = (1, 2), np.dtype(float)
+
+    def __eq__(self, other):
+        return True
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array([[0.25, 0.75]])
+
+
+@pytest.mark.parametrize(
+    "answer, texts",
+    [
+        (changes_its_input, ["The numbers are right, but it changes its input `scores`", "Right in 0 of 10 cases"]),
+        (changes_its_input_and_is_wrong, ["not normalised", "Besides, it changes its input `scores`"]),
+        (lambda s: [0.25, 0.75, 0.0], ["It returns shape [3]; expected [1, 2]."]),
+        (lambda s: [[0.25], [0.75, 0.0]], ["It returns a list; expected a plain NumPy array of float64."]),
+        (
+            lambda s: right(s).round().astype(int),
+            ["It returns a ndarray of int64; expected a plain NumPy array of float64."],
+        ),
+        (lambda s: right(s) > 0.5, ["It returns a ndarray of bool; expected"]),
+        (lambda s: np.ma.masked_array(right(s)), ["It returns a MaskedArray of float64; expected a plain NumPy array"]),
+        (lambda s: np.asmatrix(right(np.atleast_2d(s))), ["It returns a matrix of float64"]),
+        (lambda s: right(s).astype(object), ["It returns a ndarray of object"]),
+        (lambda s: right(s).view(EqualToAll), ["It returns an EqualToAll of float64"]),
+        (lambda s: Chameleon(), ["It returns a Chameleon of float64; expected a plain NumPy array"]),
+        (lambda s: (w for w in right(s)), ["It returns a generator; expected a plain NumPy array of float64."]),
+        (lambda s: "0.25 0.75", ["It returns a str; expected"]),
+        (lambda s: None, ["It returns nothing (None): is `return` missing?"]),
+        (lambda s: sys.exit("bye"), ["It raises SystemExit: bye"]),
+        (lambda s: 1 / 0, ["It raises ZeroDivisionError: division by zero", "in line"]),
+        (lambda: 0, ["It raises TypeError:", "takes 0 positional arguments but 1 was given"]),
+        (
+            lambda s: right(s) if s.shape[-1] == 2 else right(s)[..., ::-1],
+            ["Right in 5 of 10 cases", "simplest that is not: 2 queries and 3 keys"],
+        ),
+        (lambda s: over(np.exp(np.abs(s) - np.abs(s).max(-1, keepdims=True))), ["expected: ["]),
+        (lambda s: right(s) + np.nan, ["yours:    [[nan, nan]]", "expected: [[0.25, 0.75]]"]),
+        (lambda s: right(s) + 1e-6, ["The shape is right, the numbers are not."]),
+        (lambda s: right(s)[..., None], ["It returns shape [1, 2, 1]; expected [1, 2]."]),
+    ],
+)
+def test_wrong_answers_are_told_what_is_wrong(answer, texts):
+    verdict = judge(SOFTMAX, answer)
+    assert verdict.status == "not yet"
+    for text in texts:
+        assert text.replace("int64", str(np.dtype(int))) in verdict.text, verdict.text
+
+
+def test_an_answer_that_is_right_for_positive_numbers_only_is_told_so():
+    def only_positive(scores):
+        return right(scores * (scores > 0))
+
+    verdict = judge(SOFTMAX, only_positive)
+    assert verdict.status == "not yet"
+    assert verdict.case.args[0].min() < 0 and f"the simplest that is not: {verdict.case.name}" in verdict.text
+
+
+def test_the_input_shown_can_be_copied_and_fails_again():
+    verdict = judge(SOFTMAX, lambda s: right(s) if s.shape[-1] == 2 else np.zeros(s.shape))
+    line = next(line for line in verdict.text.splitlines() if line.strip().startswith("scores = "))
+    space = {"np": np}
+    exec(line.strip(), space)
+    np.testing.assert_array_equal(space["scores"], verdict.case.args[0])
+
+
+def test_keyboard_interrupt_gets_through():
+    def interrupted(scores):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        judge(SOFTMAX, interrupted)
+
+
+def test_two_slips_at_once_are_never_given_a_name_in_full():
+    def two(scores):
+        return np.exp(scores) / scores.sum(axis=0)  # exp missing below, the wrong axis, no maximum
+
+    verdict = judge(SOFTMAX, two)
+    assert verdict.status == "not yet" and "This is what comes of" not in verdict.text
+
+
+# Results of several parts ---------------------------------------------------------------------------------------------
+
+PAIR = Exercise(
+    "pair",
+    reference=lambda x: (x.sum(), x.mean(axis=0)),
+    solution=lambda x: (x.sum(), x.mean(axis=0)),
+    cases=lambda rng: [
+        Case("two rows", (np.array([[1.0, 2.0], [3.0, 5.0]]),)),
+        Case("any", (rng.normal(size=(3, 2)),)),
+    ],
+    mistakes=[Mistake("exchanged", lambda x: (x.mean(axis=0), x.sum()), "The sum comes first.")],
+)
+
+
+def test_several_results_are_compared_one_by_one():
+    assert judge(PAIR, lambda x: (np.sum(x), np.mean(x, axis=0))).status == "right"
+    assert judge(PAIR, lambda x: (x.mean(axis=0), x.sum())).mistakes == tuple(PAIR.mistakes)
+    assert "expected 2 results" in judge(PAIR, lambda x: x.sum()).text
+    assert judge(PAIR, lambda x: (x.sum(), x.mean(axis=1))).status == "not yet"
+    assert judge(PAIR, lambda x: (x.sum(), np.ma.array(x.mean(axis=0)))).status == "not yet"
+
+
+# What is not a function of the learner's ------------------------------------------------------------------------------
+
+
+def notebook(**space):
+    """Run the check cell in a notebook that holds these names."""
+    check = Checker("02", [SOFTMAX])
+    exec('softmax = check("softmax")', space := {"check": check, **space})
+    return space | {"verdict": check.verdicts["softmax"]}
+
+
+class softmax:
+    pass
+
+
+@pytest.mark.parametrize(
+    "names, status, text",
+    [
+        ({}, "not yet", "There is no such name: run the cell above. If it shows an error, mend that first."),
+        ({"softmax": softmax}, "not yet", "`softmax` is a class; expected a function, `def softmax(...)`."),
+        ({"softmax": np.ones(3)}, "not yet", "`softmax` is a ndarray; expected a function"),
+        ({"softmax": None}, "not yet", "`softmax` is a NoneType; expected a function"),
+        ({"softmax": SOFTMAX.reference}, "not yours", "This is the course's own function, not yours."),
+        ({"softmax": SOFTMAX.solution}, "not yours", "Run the cell with your `def` again, then this one."),
+        ({"softmax": functools.partial(SOFTMAX.reference, axis=-1)}, "not yours", "not yours"),
+        ({"softmax": lambda scores: ...}, "not started", "Write it in the cell above, run that cell, then this one."),
+        ({"softmax": lambda scores: right(scores)}, "right", "It is a lambda, which works as well as a def."),
+    ],
+)
+def test_each_gets_its_own_true_sentence(names, status, text, capsys):
+    space = notebook(**names)
+    printed = capsys.readouterr().out
+    assert printed.startswith("softmax: ") and text in printed
+    assert space["verdict"].status == status
+    assert space["softmax"] is (names["softmax"] if status == "right" else SOFTMAX.solution)
+
+
+def test_not_implemented_means_not_started():
+    def stub(scores):
+        raise NotImplementedError
+
+    assert judge(SOFTMAX, stub).status == "not started"
+
+
+# nbgrader -------------------------------------------------------------------------------------------------------------
+
+
+def test_under_nbgrader_a_wrong_answer_raises_after_the_solution_is_bound(monkeypatch, capsys):
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    for names in ({}, {"softmax": lambda s: s}, {"softmax": SOFTMAX.reference}, {"softmax": lambda s: ...}):
+        space = {"check": Checker("02", [SOFTMAX]), **names}
+        with pytest.raises(AssertionError, match=r"^softmax: "):
+            exec('softmax = check("softmax")', space)
+        assert space["softmax"] is SOFTMAX.solution
+    assert notebook(softmax=right)["softmax"] is right
+    assert capsys.readouterr().err == ""
+
+
+# The rest of what a learner meets -------------------------------------------------------------------------------------
+
+
+def test_solution_case_and_progress(capsys):
+    check = Checker("02", list(lesson_02.check.exercises.values()))
+    space = {"check": check, "softmax": lambda s: np.zeros(s.shape), "attention_scores": lambda query, key: ...}
+    exec('softmax = check("softmax")\nattention_scores = check("attention_scores")', space)
+    capsys.readouterr()
+    check.solution("softmax")
+    assert capsys.readouterr().out.startswith("def softmax(scores):\n")
+    (scores,) = check.case("softmax")
+    np.testing.assert_array_equal(scores, check.verdicts["softmax"].case.args[0])
+    scores += 1  # a copy: the course's own stays as it is
+    assert not np.array_equal(scores, check.case("softmax")[0])
+    assert len(check.case("query_matrix")) == 1  # never checked: the first case
+    check.progress()
+    assert capsys.readouterr().out == (
+        "Lesson 02: 0 of 4 right.\n  not yet      softmax\n  not started  attention_scores\n"
+        "  not checked  scaled_dot_product_attention\n  not checked  query_matrix\n"
+    )
+    with pytest.raises(ValueError, match="no exercise 'sofmax' in lesson 02. Try one of: softmax, attention_scores"):
+        check("sofmax")

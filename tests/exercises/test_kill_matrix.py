@@ -1,0 +1,126 @@
+"""The kill matrix: every mistake is rejected with its own hint and no other's, every right answer is accepted."""
+
+import html
+import inspect
+import time
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from attnlib.exercises import all_exercises
+from attnlib.exercises.compare import agree, fault, run
+from attnlib.exercises.core import judge
+
+BUILD = Path(__file__).parents[2] / "build"
+
+
+def ways(exercise):
+    """Every mistake with every way of making it."""
+    return [(mistake, way) for mistake in exercise.mistakes for way in (mistake.wrong, *mistake.also)]
+
+
+def test_each_mistake_gets_its_own_hint_and_no_other(exercise):
+    assert len(exercise.mistakes) >= 2
+    for mistake, way in ways(exercise):
+        verdict = judge(exercise, way)
+        assert verdict.status == "not yet", mistake.name
+        assert verdict.mistakes == (mistake,)
+        assert mistake.hint in verdict.text and "This is what comes of" in verdict.text
+        assert not any(other.hint in verdict.text for other in exercise.mistakes if other.hint != mistake.hint)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_mistakes_differ_pairwise_in_what_they_produce(exercise, seed):
+    cases = exercise.ladder(seed)
+    assert len({mistake.name for mistake in exercise.mistakes}) == len(exercise.mistakes)
+    outcomes = [(mistake.name, [run(way, case) for case in cases]) for mistake, way in ways(exercise)]
+    for (one, first), (other, second) in combinations(outcomes, 2):
+        same = [agree(exercise.view, case, a, b) for case, a, b in zip(cases, first, second)]
+        assert not all(same), f"{one!r} and {other!r} produce the same"
+
+
+def test_right_answers_are_accepted_on_200_seeds(exercise):
+    assert exercise.accepts or exercise.name == "total"
+    for answer in (exercise.solution, exercise.reference, *exercise.accepts):
+        for seed in range(200):
+            verdict = judge(exercise, answer, seed)
+            assert verdict.status == "right", verdict.text
+
+
+def test_mistakes_are_rejected_on_other_seeds(exercise):
+    for mistake, way in ways(exercise):
+        for seed in range(1, 6):
+            assert judge(exercise, way, seed).status == "not yet", (mistake.name, seed)
+
+
+def test_what_was_computed_by_hand_is_what_the_reference_computes(exercise):
+    by_hand = [case for case in exercise.cases(np.random.default_rng(0)) if case.expected is not None]
+    assert by_hand or exercise.view, "every exercise needs a result computed by hand"
+    for case in by_hand:
+        assert fault(exercise.view, case, run(exercise.reference, case)) == ""
+
+
+def test_the_ladder_is_reproducible_and_marking_gets_another_one(exercise):
+    same = [
+        all(np.array_equal(a, b) for a, b in zip(one.args, other.args))
+        for one, other in zip(exercise.ladder(0), exercise.ladder(0))
+    ]
+    assert all(same)
+
+
+def test_inputs_can_be_copied(exercise):
+    for case in exercise.ladder():
+        for arg in case.args:
+            if isinstance(arg, np.ndarray):
+                assert arg.dtype == np.float64 and arg.size <= 150
+
+
+def test_a_check_answers_in_under_200_ms(exercise):
+    for answer in (exercise.solution, exercise.mistakes[-1].wrong, lambda *args: np.zeros(3)):
+        start = time.perf_counter()
+        judge(exercise, answer)
+        assert time.perf_counter() - start < 0.2
+
+
+def test_solutions_are_short_and_have_the_name_and_the_signature_of_the_stub(exercise):
+    source = exercise.solution_source()
+    assert source.startswith(f"def {exercise.name}(")
+    assert len(source.splitlines()) <= 12
+    namespace = {"np": np}
+    exec(source, namespace)  # self-contained: nothing but NumPy
+    assert judge(exercise, namespace[exercise.name]).status == "right"
+    given = list(inspect.signature(exercise.solution).parameters)
+    assert given == list(inspect.signature(exercise.reference).parameters)[: len(given)]
+
+
+def test_write_the_matrix_for_instructors():
+    rows = []
+    for key, exercise in all_exercises().items():
+        lesson = key.split("-")[0]
+        for mistake in exercise.mistakes:
+            verdict = judge(exercise, mistake.wrong)
+            first = next(
+                case.name for case in exercise.ladder() if fault(exercise.view, case, run(mistake.wrong, case)) != ""
+            )
+            cells = [lesson, exercise.name, mistake.name, first, mistake.hint, ", ".join(mistake.bank)]
+            named = "yes" if verdict.mistakes == (mistake,) else "NO"
+            rows.append("".join(f"<td>{html.escape(cell)}</td>" for cell in [*cells, named]))
+    heads = "lesson|exercise|mistake|first case that shows it|hint that the learner reads|bank|named alone".split("|")
+    table = "\n".join(f"<tr>{row}</tr>" for row in rows)
+    style = (
+        "body{font:15px/1.4 sans-serif;max-width:75em;margin:2em auto;padding:0 1em}table{border-collapse:collapse}"
+        "td,th{border-bottom:1px solid #ccc;padding:.4em .7em;text-align:left;vertical-align:top}"
+        "th{position:sticky;top:0;background:#fff}tr:nth-child(even){background:#f6f6f6}"
+    )
+    page = (
+        f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Kill matrix</title><style>{style}</style>'
+        "<h1>What the checks know</h1><p>One row for each mistake that a check recognises: where it first shows, and "
+        f"what the learner reads. {len(rows)} mistakes in {len(all_exercises())} exercises.</p><table><thead><tr>"
+        + "".join(f'<th scope="col">{head}</th>' for head in heads)
+        + f"</tr></thead><tbody>\n{table}\n</tbody></table></html>\n"
+    )
+    BUILD.mkdir(exist_ok=True)
+    (BUILD / "kill_matrix.html").write_text(page, encoding="utf-8")
+    assert "<td>NO</td>" not in page and len(rows) > 50
