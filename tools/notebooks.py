@@ -102,8 +102,15 @@ def execute(notebook: nbformat.NotebookNode, name: str, folder: Path = ROOT / "n
     """Normalise a notebook, run it in its folder, and return it."""
     normalise(notebook, name)
     resources = {"metadata": {"path": str(folder)}}
-    client = NotebookClient(notebook, timeout=600, kernel_name="python3", record_timing=False, resources=resources)
-    client.store_widget_state = False
+    client = NotebookClient(
+        notebook,
+        timeout=600,
+        kernel_name="python3",
+        resources=resources,
+        record_timing=False,
+        store_widget_state=False,
+        coalesce_streams=True,  # a print may arrive in one piece or in two
+    )
     return normalise(client.execute(), name)
 
 

@@ -1,0 +1,103 @@
+"""Figures: each prints a sentence that is true, draws what it says, and refuses what does not fit."""
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from attnlib import plots
+from attnlib.data import sentence
+
+WORDS = ["the", "cat", "the"]
+
+
+@pytest.fixture
+def ax():
+    figure, axes = plt.subplots(layout="constrained")
+    yield axes
+    figure.canvas.draw()  # a missing glyph or a layout that does not fit is a warning, and so an error
+    plt.close(figure)
+
+
+def test_arrows(ax, capsys):
+    plots.sentence_arrows(WORDS, np.array([0.1, 0.7, 0.2]), 2, ax)
+    assert (
+        capsys.readouterr().out
+        == "Arrows: 2 the looks mostly at 1 cat (0.70), then at 2 the (0.20) and 0 the (0.10).\n"
+    )
+    assert len(ax.patches) == 2  # no arrow to itself
+
+
+def test_arrows_of_a_mean(ax, capsys):
+    plots.sentence_arrows(WORDS, np.full(3, 1 / 3), 0, ax)
+    assert capsys.readouterr().out == "Arrows: 0 the gives all 3 words the same weight, 0.333.\n"
+
+
+def test_map(ax, capsys):
+    plots.weights_heatmap(np.array([[0.9, 0.1, 0], [0, 0.2, 0.8]]), ["a", "b"], plots.numbered(WORDS), ax)
+    assert capsys.readouterr().out == "Map, the largest weight of each row: a at 0 the (0.90), b at 2 the (0.80).\n"
+    assert ax.images[0].get_clim() == (0, 1)
+    assert [text.get_text() for text in ax.texts] == ["0.90", "0.10", "0.20", "0.80"]
+
+
+def test_a_large_map_has_a_scale_and_no_numbers(ax):
+    plots.weights_heatmap(np.eye(13), list("abcdefghijklm"), list("abcdefghijklm"), ax)
+    assert not ax.texts and len(ax.figure.axes) == 2
+
+
+def test_features(ax, capsys):
+    words = sentence.tokens("wide")
+    plots.feature_table(sentence.features(words), words, sentence.FEATURES, ax)
+    assert "street: thing, broad" in (text := capsys.readouterr().out) and "6 other words have none." in text
+
+
+def test_bars(ax, capsys):
+    plots.bars(np.array([-1.0, 2.0, 0.5]), WORDS, 1, ax, what="score")
+    assert capsys.readouterr().out == (
+        "Bars: 1 cat has its highest score with 1 cat (2.00), then with 2 the (0.50) and 0 the (-1.00).\n"
+    )
+    assert [bar.get_height() for bar in ax.patches] == [-1, 2, 0.5]
+
+
+def test_weighted_mean(ax, capsys):
+    plots.weighted_mean(np.array([[0.0, 0], [4, 0], [0, 4]]), np.array([0.5, 0.25, 0.25]), ["a", "b", "c"], ax)
+    assert (
+        "a 0.50, b 0.25, c 0.25 the mean, the star, is at (1, 1), inside the hull of the 3 values."
+        in capsys.readouterr().out
+    )
+
+
+def test_curves(ax, capsys):
+    plots.curves([1, 2], {"one": [0.5, 0.25], "two": [1, 2e-5]}, ax, xlabel="n", ylabel="share", chance=0.1)
+    assert capsys.readouterr().out == (
+        "Curves, share by n: one: 0.50 at 1, 0.25 at 2; two: 1 at 1, 2e-05 at 2. Chance is 0.10.\n"
+    )
+    styles = {(line.get_marker(), line.get_linestyle()) for line in ax.lines[:2]}
+    assert len(styles) == 2  # told apart without colour
+
+
+@pytest.mark.parametrize(
+    "draw, text",
+    [
+        (
+            lambda ax: plots.sentence_arrows(WORDS, np.ones(2), 0, ax),
+            "3 words and 2 weights; expected as many of each.",
+        ),
+        (lambda ax: plots.bars(np.ones(4), WORDS, 0, ax), "3 words and 4 numbers"),
+        (lambda ax: plots.weights_heatmap(np.ones((2, 3)), ["a"], WORDS, ax), "1 queries and 2 rows of weights"),
+        (
+            lambda ax: plots.curves([1], {str(i): [1] for i in range(5)}, ax, xlabel="", ylabel=""),
+            "5 curves; expected at most 4",
+        ),
+        (lambda ax: plots.curves([1, 2], {"a": [1]}, ax, xlabel="", ylabel=""), "2 x and 1 numbers in 'a'"),
+    ],
+)
+def test_what_does_not_fit_is_refused(draw, text, ax):
+    with pytest.raises(ValueError, match="expected"):
+        try:
+            draw(ax)
+        except ValueError as error:
+            assert text in str(error)
+            raise
