@@ -89,16 +89,6 @@ def test_texts_are_utf8_with_line_feeds_and_hold_no_path_of_a_machine(path):
     assert path.name in ("test_lint.py", "test_repository.py") or not home, home
 
 
-def test_every_open_names_its_encoding():
-    for path in TEXTS:
-        if path.suffix == ".py":
-            for call in re.findall(r"\.(?:read_text|write_text)\(.*|\bopen\(.*", path.read_text(encoding="utf-8")):
-                assert 'encoding="utf-8"' in call or '"rb"' in call or "re.findall" in call or "(?:" in call, (
-                    path.name,
-                    call,
-                )
-
-
 def test_make_help_names_every_target():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     phony = re.search(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)[1].split()

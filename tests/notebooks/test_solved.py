@@ -19,7 +19,7 @@ def solve(lesson, answers):
         if (name := CHECK.match(cell.source)) and name[1] in answers:
             stub.source = answers[name[1]]
     resources = {"metadata": {"path": str(lesson.parent)}}
-    NotebookClient(notebook, timeout=300, kernel_name="python3", record_timing=False, resources=resources).execute()
+    NotebookClient(notebook, timeout=300, kernel_name="python3", coalesce_streams=True, resources=resources).execute()
     verdicts = {}
     for cell in notebook.cells:
         if cell.cell_type == "code":
