@@ -500,10 +500,10 @@ def query_matrix(strength):
     return w_query
 
 
-def maps_of_askers(w_query, strength):
-    """Rows of weights of five askers over the eleven words; a row that puts .8 or more on one word counts as that word.
+def weights_of_askers(w_query, strength):
+    """Weights of tired, cross, then (in the twin) wide, cross, then it, on [animal, street, all other words]; .8 counts as 1.
 
-    That is how strong a right matrix must be, and all that it must be: many matrices are right.
+    A word that gets .8 or more counts as found: that is how good a matrix must be, and many matrices are.
     """
     rows = []
     for last_word, asker in ASKERS:
@@ -512,7 +512,8 @@ def maps_of_askers(w_query, strength):
         weights = attention.softmax(attention.attention_scores(x @ w_query, x @ sentence.KEY_MATRIX))[
             words.index(asker)
         ]
-        rows.append(np.eye(len(words))[weights.argmax()] if weights.max() >= 0.8 else weights)
+        nouns = weights[[words.index("animal"), words.index("street")]]
+        rows.append([*(1.0 * (nouns >= 0.8)), 0.0] if nouns.max() >= 0.8 else [*nouns, 1 - nouns.sum()])
     return np.array(rows)
 
 
@@ -629,7 +630,7 @@ check = Checker(
                 ),
                 lambda strength: _rows((1.2, 1, 0), (1.5, 0, 1.1))(strength),
             ],
-            view=maps_of_askers,
+            view=weights_of_askers,
         ),
     ],
 )

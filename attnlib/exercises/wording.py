@@ -52,6 +52,8 @@ def example(parameters: list[str], view: Callable | None, case: Case, outcome: O
     got, expected = plain(outcome.value), case.expected
     if got is not None and not isinstance(expected, tuple):
         got, expected = seen(view, case, got), seen(view, case, expected)
+    if view is not None:
+        rows.append(f"compared: {view.__doc__.splitlines()[0]}")
     rows += [f"yours:    {brief(outcome.value if got is None else got)}", f"expected: {brief(expected)}"]
     return ["  " + row for row in rows]
 
@@ -75,7 +77,8 @@ def brief(value: Any) -> str:
     array = plain(value)
     if array is None:
         return cut(repr(value))
-    return cut(" ".join(np.array2string(array, precision=4, suppress_small=True, separator=", ").split()))
+    rounded = array if array.dtype.kind in "iu" else np.round(array.astype(np.float64), 4) + 0.0  # no −0.0
+    return cut(str(rounded.tolist()))
 
 
 def cut(text: str, length: int = 400) -> str:
@@ -106,7 +109,7 @@ def own_line(error: BaseException, answer: Callable) -> str:
     """The line of the learner's own cell that an exception came from."""
     file = getattr(getattr(answer, "__code__", None), "co_filename", None)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    return f"\n  in line {frames[-1].lineno} of your cell: {frames[-1].line}" if frames else "."
+    return f"\n  in line {frames[-1].lineno} of your cell: {frames[-1].line}" if frames and frames[-1].line else "."
 
 
 def syntax_error(name: str) -> str:
