@@ -6,6 +6,7 @@ Universal Design*, 2008; cividis: Nuñez, Anderton, Renslow, 2018), weights alwa
 index, so that repeated words stay apart.
 """
 
+import textwrap
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -67,7 +68,7 @@ def sentence_arrows(words: Sequence[str], weights: np.ndarray, asker: int, ax: A
             ax.text(centres[index], -1.1, f"{weights[index]:.2f}", ha="center", va="center", fontsize=10, color=BLUE)
     ax.set(xlim=(0, centres[-1] + lengths[-1] / 2 + 1.6), ylim=(-1.8, 5))
     ax.axis("off")
-    print(f"Arrows: {_ranking(words, weights, asker)}")
+    _say(f"Arrows: {_ranking(words, weights, asker)}")
 
 
 def weights_heatmap(weights: np.ndarray, queries: Sequence[str], keys: Sequence[str], ax: Axes) -> None:
@@ -91,7 +92,7 @@ def weights_heatmap(weights: np.ndarray, queries: Sequence[str], keys: Sequence[
     else:
         ax.figure.colorbar(image, ax=ax, label="weight")
     rows = [f"{query} at {keys[row.argmax()]} ({row.max():.2f})" for query, row in zip(queries, weights)]
-    print(f"Map, the largest weight of each row: {', '.join(rows)}.")
+    _say(f"Map, the largest weight of each row: {', '.join(rows)}.")
 
 
 def feature_table(features: np.ndarray, words: Sequence[str], names: Sequence[str], ax: Axes) -> None:
@@ -123,7 +124,7 @@ def feature_table(features: np.ndarray, words: Sequence[str], names: Sequence[st
         if any(row)
     ]
     rest = sum(not any(row) for row in features)
-    print(f"Features: {'; '.join(having)}. {rest} other words have none.")
+    _say(f"Features: {'; '.join(having)}. {rest} other words have none.")
 
 
 def bars(numbers: np.ndarray, words: Sequence[str], asker: int, ax: Axes, *, what: str = "weight") -> None:
@@ -149,7 +150,7 @@ def bars(numbers: np.ndarray, words: Sequence[str], asker: int, ax: Axes, *, wha
     ax.set(ylabel=what, title=f"query: {asker} {words[asker]}")
     ax.set_ylim((0, 1.08) if what == "weight" else (min(0, numbers.min()), 1.15 * max(numbers.max(), 0.1)))
     _tidy(ax)
-    print(f"Bars: {_ranking(words, numbers, asker, what)}")
+    _say(f"Bars: {_ranking(words, numbers, asker, what)}")
 
 
 def weighted_mean(values: np.ndarray, weights: np.ndarray, labels: Sequence[str], ax: Axes) -> None:
@@ -177,7 +178,7 @@ def weighted_mean(values: np.ndarray, weights: np.ndarray, labels: Sequence[str]
     ax.margins(0.2)
     _tidy(ax)
     parts = ", ".join(f"{label} {weight:.2f}" for label, weight in zip(labels, weights))
-    print(
+    _say(
         f"Plane: with weights {parts} the mean, the star, is at ({_number(mean[0])}, {_number(mean[1])}), inside the hull of the {len(values)} values."
     )
 
@@ -223,7 +224,7 @@ def curves(
         f"{label}: {_number(y[0])} at {_number(x[0])}, {_number(y[-1])} at {_number(x[-1])}"
         for label, y in lines.items()
     ]
-    print(
+    _say(
         f"Curves, {ylabel} by {xlabel}: {'; '.join(ends)}."
         + (f" Chance is {_number(chance)}." if chance is not None else "")
     )
@@ -261,6 +262,10 @@ def _tidy(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="y", color="#dddddd", linewidth=0.7)
     ax.set_axisbelow(True)
+
+
+def _say(sentence: str) -> None:
+    print(textwrap.fill(sentence, 96, break_long_words=False, break_on_hyphens=False))
 
 
 def _check(labels: Sequence, numbers: Sequence, what: str, of: str) -> None:

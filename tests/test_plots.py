@@ -14,6 +14,12 @@ WORDS = ["the", "cat", "the"]
 
 
 @pytest.fixture
+def said(capsys):
+    """What was printed, as one line."""
+    return lambda: " ".join(capsys.readouterr().out.split())
+
+
+@pytest.fixture
 def ax():
     figure, axes = plt.subplots(layout="constrained")
     yield axes
@@ -21,23 +27,20 @@ def ax():
     plt.close(figure)
 
 
-def test_arrows(ax, capsys):
+def test_arrows(ax, said):
     plots.sentence_arrows(WORDS, np.array([0.1, 0.7, 0.2]), 2, ax)
-    assert (
-        capsys.readouterr().out
-        == "Arrows: 2 the looks mostly at 1 cat (0.70), then at 2 the (0.20) and 0 the (0.10).\n"
-    )
+    assert said() == "Arrows: 2 the looks mostly at 1 cat (0.70), then at 2 the (0.20) and 0 the (0.10)."
     assert len(ax.patches) == 2  # no arrow to itself
 
 
-def test_arrows_of_a_mean(ax, capsys):
+def test_arrows_of_a_mean(ax, said):
     plots.sentence_arrows(WORDS, np.full(3, 1 / 3), 0, ax)
-    assert capsys.readouterr().out == "Arrows: 0 the gives all 3 words the same weight, 0.333.\n"
+    assert said() == "Arrows: 0 the gives all 3 words the same weight, 0.333."
 
 
-def test_map(ax, capsys):
+def test_map(ax, said):
     plots.weights_heatmap(np.array([[0.9, 0.1, 0], [0, 0.2, 0.8]]), ["a", "b"], plots.numbered(WORDS), ax)
-    assert capsys.readouterr().out == "Map, the largest weight of each row: a at 0 the (0.90), b at 2 the (0.80).\n"
+    assert said() == "Map, the largest weight of each row: a at 0 the (0.90), b at 2 the (0.80)."
     assert ax.images[0].get_clim() == (0, 1)
     assert [text.get_text() for text in ax.texts] == ["0.90", "0.10", "0.20", "0.80"]
 
@@ -47,33 +50,26 @@ def test_a_large_map_has_a_scale_and_no_numbers(ax):
     assert not ax.texts and len(ax.figure.axes) == 2
 
 
-def test_features(ax, capsys):
+def test_features(ax, said):
     words = sentence.tokens("wide")
     plots.feature_table(sentence.features(words), words, sentence.FEATURES, ax)
-    assert "street: thing, broad" in (text := capsys.readouterr().out) and "6 other words have none." in text
+    assert "street: thing, broad" in (text := said()) and "6 other words have none." in text
 
 
-def test_bars(ax, capsys):
+def test_bars(ax, said):
     plots.bars(np.array([-1.0, 2.0, 0.5]), WORDS, 1, ax, what="score")
-    assert capsys.readouterr().out == (
-        "Bars: 1 cat has its highest score with 1 cat (2.00), then with 2 the (0.50) and 0 the (-1.00).\n"
-    )
+    assert said() == ("Bars: 1 cat has its highest score with 1 cat (2.00), then with 2 the (0.50) and 0 the (-1.00).")
     assert [bar.get_height() for bar in ax.patches] == [-1, 2, 0.5]
 
 
-def test_weighted_mean(ax, capsys):
+def test_weighted_mean(ax, said):
     plots.weighted_mean(np.array([[0.0, 0], [4, 0], [0, 4]]), np.array([0.5, 0.25, 0.25]), ["a", "b", "c"], ax)
-    assert (
-        "a 0.50, b 0.25, c 0.25 the mean, the star, is at (1, 1), inside the hull of the 3 values."
-        in capsys.readouterr().out
-    )
+    assert "a 0.50, b 0.25, c 0.25 the mean, the star, is at (1, 1), inside the hull of the 3 values." in said()
 
 
-def test_curves(ax, capsys):
+def test_curves(ax, said):
     plots.curves([1, 2], {"one": [0.5, 0.25], "two": [1, 2e-5]}, ax, xlabel="n", ylabel="share", chance=0.1)
-    assert capsys.readouterr().out == (
-        "Curves, share by n: one: 0.50 at 1, 0.25 at 2; two: 1 at 1, 2e-05 at 2. Chance is 0.10.\n"
-    )
+    assert said() == ("Curves, share by n: one: 0.50 at 1, 0.25 at 2; two: 1 at 1, 2e-05 at 2. Chance is 0.10.")
     styles = {(line.get_marker(), line.get_linestyle()) for line in ax.lines[:2]}
     assert len(styles) == 2  # told apart without colour
 

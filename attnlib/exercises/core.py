@@ -148,7 +148,7 @@ class Checker:
         verdict = unfit(name, name in notebook, answer) or judge(exercise, answer)
         if verdict.status != "not yours" or name not in self.verdicts:
             self.verdicts[name] = verdict
-        print(verdict.text)
+        print(wording.wrapped(verdict.text))
         if verdict.status == "right":
             return as_array(answer) if verdict.as_list else answer
         notebook[name] = exercise.solution  # before anything is raised, so that one slip costs one exercise

@@ -1,9 +1,11 @@
 """A verdict in words: short, true, and with the smallest case that shows it, ready to be copied."""
 
 import ast
+import functools
 import inspect
 import re
 import sys
+import textwrap
 import traceback
 import warnings
 from collections.abc import Callable
@@ -84,6 +86,12 @@ def brief(value: Any) -> str:
 def cut(text: str, length: int = 400) -> str:
     """The first characters of a text."""
     return text if len(text) <= length else text[:length] + " …"
+
+
+def wrapped(text: str, width: int = 96) -> str:
+    """The text with its sentences wrapped, since JupyterLab breaks long lines within words; examples stay as they are."""
+    fill = functools.partial(textwrap.fill, width=width, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(line if line.startswith("  ") else fill(line) for line in text.splitlines())
 
 
 def article(noun: str) -> str:

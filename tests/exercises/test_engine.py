@@ -267,7 +267,7 @@ class softmax:
 )
 def test_each_gets_its_own_true_sentence(names, status, text, capsys):
     space = notebook(**names)
-    printed = capsys.readouterr().out
+    printed = " ".join(capsys.readouterr().out.split())
     assert printed.startswith("softmax: ") and text in printed
     assert space["verdict"].status == status
     assert space["softmax"] is (names["softmax"] if status == "right" else SOFTMAX.solution)

@@ -41,7 +41,7 @@ def run(shell, capsys):
         for name in names:
             capsys.readouterr()
             shell.run_cell(CELLS[name], store_history=True)
-        return capsys.readouterr().out
+        return " ".join(capsys.readouterr().out.split())
 
     return run
 

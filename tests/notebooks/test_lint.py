@@ -18,6 +18,7 @@ from notebooks import CHECK, ROOT, address, read, setup_cell, with_address
 # Cells whose output nbval does not compare: (lesson, source) -> the reason, which the cell's metadata holds too.
 NOT_COMPARED = {("00_start_here", "environment.report()"): "Versions differ from machine to machine."}
 INTRODUCTION = "00_start_here"  # shorter, and without a task that fails
+SENTENCES = "Arrows|Bars|Map|Features|Plane|Curves"  # how the sentence of a figure begins
 LATEX = set(
     "text frac sum exp log tanh max arg sqrt cdot lVert rVert lvert rvert leftarrow qquad quad lceil rceil alpha partial "
     "sin cos omega sigma top infty le ge in ll gg times approx odot Delta theta begin end aligned mathbb pm ne , ; ! { } \\".split()
@@ -139,6 +140,9 @@ def test_questions_are_asked_before_their_answer_and_the_answer_is_folded(lesson
         assert cells[i].metadata.jupyter.outputs_hidden is True
         assert "**Predict, then run.**" in cells[i - 1].source and "?" in cells[i - 1].source
         assert "<details><summary>What happened" in cells[i + 1].source
+        assert printed(cells[i]).startswith("Compare with your prediction:\n"), (
+            "JupyterLab shows the first line of a fold"
+        )
     assert text_of(lesson).count("**Predict, then run.**") == len(predicted)
 
 
@@ -241,7 +245,7 @@ def test_every_figure_is_small_opaque_and_says_in_words_what_it_shows(lesson):
             assert len(data) < 40_000, f"{cell.id}: {len(data)} bytes"
             assert image.getextrema()[3] == (255, 255) and image.getpixel((0, 0))[:3] == (255, 255, 255)
             assert image.width <= 760, f"{cell.id}: too wide for a phone"
-            assert re.search(r"^(Arrows|Bars|Map|Features|Plane|Curves).+\d.*\.$", printed(cell), flags=re.MULTILINE)
+            assert re.search(rf"^({SENTENCES}).*?\d.*?\.$", printed(cell), flags=re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("path", sorted({*ROOT.glob("*.md"), *ROOT.glob("*.cff")}), ids=lambda path: path.name)

@@ -25,7 +25,7 @@ def solve(lesson, answers):
         if cell.cell_type == "code":
             assert not any(output.get("name") == "stderr" for output in cell.outputs), cell.source
             if name := CHECK.match(cell.source):
-                verdicts[name[1]] = cell.outputs[0].text
+                verdicts[name[1]] = " ".join(cell.outputs[0].text.split())
     return verdicts, notebook.cells[-1].outputs[0].text
 
 
