@@ -145,7 +145,8 @@ def bars(numbers: np.ndarray, words: Sequence[str], asker: int, ax: Axes, *, wha
     colours = [BLUE if number == numbers.max() else GREY for number in numbers]
     ax.bar(range(len(words)), numbers, color=colours)
     for index, number in enumerate(numbers):
-        ax.annotate(f"{number:.2f}", (index, number), (0, 2), textcoords="offset points", ha="center", fontsize=9)
+        if abs(number) >= 0.005:
+            ax.annotate(f"{number:.2f}", (index, number), (0, 2), textcoords="offset points", ha="center", fontsize=10)
     ax.set_xticks(range(len(words)), numbered(words), rotation=40, ha="right", rotation_mode="anchor")
     ax.set(ylabel=what, title=f"query: {asker} {words[asker]}")
     ax.set_ylim((0, 1.08) if what == "weight" else (min(0, numbers.min()), 1.15 * max(numbers.max(), 0.1)))
@@ -173,9 +174,11 @@ def weighted_mean(values: np.ndarray, weights: np.ndarray, labels: Sequence[str]
     for value, weight, label in zip(values, weights, labels):
         ax.plot(*zip(value, mean), color=GREY, linewidth=0.5 + 4 * weight, zorder=1)
         ax.scatter(*value, s=30 + 200 * weight, color=BLUE, zorder=2)
-        ax.annotate(f"{label} {weight:.2f}", value, (7, 5), textcoords="offset points", fontsize=10, zorder=4)
+        away = np.sign(value - values.mean(axis=0))  # labels stand outside the hull
+        side = {"ha": "left" if away[0] >= 0 else "right", "va": "bottom" if away[1] >= 0 else "top"}
+        ax.annotate(f"{label} {weight:.2f}", value, 6 * away, textcoords="offset points", fontsize=10, zorder=4, **side)
     ax.scatter(*mean, s=150, marker="*", color=ORANGE, edgecolor="white", zorder=3)
-    ax.margins(0.2)
+    ax.margins(0.3)
     _tidy(ax)
     parts = ", ".join(f"{label} {weight:.2f}" for label, weight in zip(labels, weights))
     _say(
@@ -248,10 +251,11 @@ def _ranking(words: Sequence[str], numbers: np.ndarray, asker: int, what: str = 
     order = np.argsort(-numbers, kind="stable")
     if np.allclose(numbers, numbers[0]):
         return f"{asker} {words[asker]} gives all {len(words)} words the same {what}, {numbers[0]:.3f}."
-    first, *rest = (f"{index} {words[index]} ({numbers[index]:.2f})" for index in order[:3])
-    if what == "score":
-        return f"{asker} {words[asker]} has its highest score with {first}, then with {' and '.join(rest)}."
-    return f"{asker} {words[asker]} looks mostly at {first}, then at {' and '.join(rest)}."
+    leading = [index for index in order[:3] if index == order[0] or abs(numbers[index]) >= 0.005]
+    first, *rest = (f"{index} {words[index]} ({numbers[index]:.2f})" for index in leading)
+    does, preposition = ("has its highest score", "with") if what == "score" else ("looks mostly", "at")
+    then = f", then {preposition} {' and '.join(rest)}" if rest else ""
+    return f"{asker} {words[asker]} {does} {preposition} {first}{then}."
 
 
 def _number(number: float) -> str:

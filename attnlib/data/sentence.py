@@ -1,7 +1,8 @@
 """The sentence that the whole course carries along, and its table of hand-made features (lessons 00 and 02).
 
-The pair of sentences that differ in their last word, and thereby in what *it* means, goes back to the examples with
-which Levesque, Davis, Morgenstern, *The Winograd Schema Challenge* (2012), test understanding.
+The pair of sentences is from Uszkoreit, *Transformer: A Novel Neural Network Architecture for Language Understanding*
+(Google Research Blog, 2017). Pairs that differ in one word, and thereby in what *it* means, are the test of Levesque,
+Davis, Morgenstern, *The Winograd Schema Challenge* (2012).
 """
 
 import numpy as np

@@ -2,9 +2,12 @@
 
 import contextlib
 import copy
+import inspect
 import io
+import logging
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,21 +34,59 @@ class Outcome(NamedTuple):
 
 def run(function: Callable, case: Case) -> Outcome:
     """Call the function on copies of the arguments. Of what it does, only KeyboardInterrupt reaches the notebook."""
-    args, value, error, printed = copy.deepcopy(case.args), None, None, io.StringIO()
-    with contextlib.ExitStack() as quiet:
-        quiet.enter_context(contextlib.redirect_stdout(printed))
-        quiet.enter_context(contextlib.redirect_stderr(io.StringIO()))
-        quiet.enter_context(warnings.catch_warnings())
-        quiet.enter_context(np.errstate(all="ignore"))
-        warnings.simplefilter("ignore")
+    args, value, error, printed = copy.deepcopy(case.args), None, None, Printed()
+    with quiet(printed):
         try:
             value = function(*args)
-        except (Exception, SystemExit) as caught:
+            if type(value) in (np.ndarray, list, tuple):
+                value = copy.deepcopy(value)  # a function may hand out the same buffer each time
+            elif inspect.iscoroutine(value):
+                value.close()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as caught:
             error = caught
-    if type(value) is np.ndarray:
-        value = value.copy()  # a function may hand out the same buffer each time
-    changed = [i for i, (now, was) in enumerate(zip(args, case.args)) if not np.array_equal(now, was, equal_nan=True)]
-    return Outcome(value, error, changed, printed.getvalue())
+        changed = [i for i, pair in enumerate(zip(args, case.args)) if not unchanged(*pair)]
+    return Outcome(value, error, changed, printed.text)
+
+
+class Printed(io.StringIO):
+    """What a function prints; closing it, as some do with sys.stdout, does no harm."""
+
+    text = ""
+
+    def write(self, text: str) -> int:
+        """Remember the text."""
+        self.text += text[:1_000] if len(self.text) < 10_000 else ""
+        return len(text)
+
+
+@contextlib.contextmanager
+def quiet(printed: io.StringIO) -> Iterator[None]:
+    """Keep prints, warnings, figures and log handlers of an answer away from the notebook."""
+    handlers = logging.root.handlers[:]
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    with contextlib.ExitStack() as stack:
+        if shell is not None:
+            from IPython.utils.capture import capture_output
+
+            stack.enter_context(capture_output(stdout=False, stderr=False, display=True))
+        stack.enter_context(contextlib.redirect_stdout(printed))
+        stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
+        stack.enter_context(warnings.catch_warnings())
+        stack.enter_context(np.errstate(all="ignore"))
+        warnings.simplefilter("ignore")
+        try:
+            yield
+        finally:
+            logging.root.handlers[:] = handlers
+
+
+def unchanged(now: Any, was: Any) -> bool:
+    """Whether an argument is what it was, in dtype, shape and value."""
+    if isinstance(was, np.ndarray):
+        return now.dtype == was.dtype and np.array_equal(now, was, equal_nan=True)
+    return now == was
 
 
 def plain(value: Any) -> np.ndarray | None:
@@ -62,7 +103,7 @@ def plain(value: Any) -> np.ndarray | None:
 
 def close(answer: np.ndarray, other: np.ndarray, dtype: np.dtype) -> bool:
     """Equal in shape, and in value within the tolerance of a dtype; NaN equals NaN."""
-    tolerance = TOLERANCE.get(str(dtype), 1e-9)
+    tolerance = TOLERANCE.get(dtype.newbyteorder("=").name, 1e-9)
     return answer.shape == other.shape and np.allclose(answer, other, rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
@@ -96,16 +137,25 @@ def fault(view: Callable | None, case: Case, outcome: Outcome) -> str:
 
 
 def agree(view: Callable | None, case: Case, answer: Outcome, mistake: Outcome) -> bool:
-    """Whether a mistake does with this case what the answer does: the same numbers, or an exception of the same type."""
+    """Whether a mistake does with this case what the answer does: the same numbers, or the same exception."""
     if answer.error is not None or mistake.error is not None:
-        return type(answer.error) is type(mistake.error)
-    if isinstance(case.expected, tuple) and type(answer.value) is type(mistake.value) is tuple:
-        parts = [
-            agree(view, case._replace(expected=want), answer._replace(value=got), mistake._replace(value=known))
-            for want, got, known in zip(case.expected, answer.value, mistake.value)
-        ]
-        return len(answer.value) == len(mistake.value) and all(parts)
+        return type(answer.error) is type(mistake.error) and text_of(answer.error) == text_of(mistake.error)
     got, known = plain(answer.value), plain(mistake.value)
-    if got is None or known is None:
-        return type(answer.value) is type(mistake.value)
-    return close(seen(view, case, got), seen(view, case, known), got.dtype)
+    if got is not None and known is not None:
+        return close(seen(view, case, got), seen(view, case, known), got.dtype)
+    if type(answer.value) is type(mistake.value) is tuple and len(answer.value) == len(mistake.value):
+        wanted = case.expected if isinstance(case.expected, tuple) else answer.value
+        parts = zip(wanted, answer.value, mistake.value)
+        return all(
+            agree(view, case._replace(expected=want), answer._replace(value=mine), mistake._replace(value=theirs))
+            for want, mine, theirs in parts
+        )
+    return False
+
+
+def text_of(error: BaseException) -> str:
+    """The message of an exception, also of one whose message is broken."""
+    try:
+        return str(error)
+    except Exception:
+        return ""

@@ -10,6 +10,7 @@ import inspect
 import os
 import sys
 import textwrap
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -74,31 +75,34 @@ def judge(exercise: Exercise, answer: Callable, seed: int = 0) -> Verdict:
     """Run an answer over the ladder and say what is true of it, the most helpful thing first."""
     name, view, cases = exercise.name, exercise.view, exercise.ladder(seed)
     first = run(answer, cases[0])
-    if first.value is ... or isinstance(first.error, NotImplementedError):
-        todo = "Write it in the cell above, run that cell, then this one."
+    if first.value is ... or type(first.error) is NotImplementedError:
+        still = "returns `...`" if first.value is ... else "raises NotImplementedError"
+        todo = f"It still {still}. Write it in the cell above, run that cell, then this one."
         return Verdict("not started", f"{name}: not started. {todo} {OURS}")
     outcomes = [first, *(run(answer, case) for case in cases[1:])]
     faults = [fault(view, case, outcome) for case, outcome in zip(cases, outcomes)]
-    printed = next((f"\nIt printed: {wording.cut(o.printed.strip(), 300)}" for o in outcomes if o.printed.strip()), "")
+    failing = next((i for i, kind in enumerate(faults) if kind), 0)  # the simplest, since the ladder begins with it
+    printed = outcomes[failing].printed.strip()
+    printed = f"\nIt printed: {wording.cut(printed, 300)}" if printed else ""
+    if not any(faults) and fault(view, cases[0], run(answer, cases[0])):
+        text = "The same input gives another answer the second time. Does it keep something from call to call?"
+        return Verdict("not yet", f"{name}: not yet. {text} {OURS}{printed}", case=cases[0])
     if not any(faults):
         as_list = any(
             type(o.value) in (list, tuple) and not isinstance(c.expected, tuple) for c, o in zip(cases, outcomes)
         )
         notes = " It returns a list; the cells below get it as an array." if as_list else ""
-        notes += (
-            " It is a lambda, which works as well as a def." if getattr(answer, "__name__", "") == "<lambda>" else ""
-        )
+        is_lambda = inspect.isfunction(answer) and answer.__name__ == "<lambda>"
+        notes += " It is a lambda, which works as well as a def." if is_lambda else ""
         return Verdict("right", f"{name}: right in all {len(cases)} cases.{notes}{printed}", as_list=as_list)
 
-    failing = next(
-        i for i, kind in enumerate(faults) if kind
-    )  # the simplest, since the ladder begins with the simplest
     kind, case, outcome = faults[failing], cases[failing], outcomes[failing]
     known, everywhere = explain(exercise, cases, outcomes, faults)
     lines = [f"{name}: not yet. {wording.describe(answer, case, outcome, kind)}"]
     looks = "This is what comes of" if everywhere else "It looks like"
     lines += [f"{looks}: {mistake.name}. {mistake.hint}" for mistake in known]
-    lines += [f"Right in {faults.count('')} of {len(cases)} cases; the simplest that is not: {case.name}."]
+    if kind != "changed":
+        lines += [f"Right in {faults.count('')} of {len(cases)} cases; the simplest that is not: {case.name}."]
     if kind in ("shape", "type", "value"):
         lines += wording.example(wording.parameters(exercise.solution), view, case, outcome)
     if kind != "changed" and (changing := next((o for o in outcomes if o.changed), None)):
@@ -111,8 +115,8 @@ def explain(
 ) -> tuple[tuple[Mistake, ...], bool]:
     """The known mistakes that explain a wrong answer, and whether they do so in every case.
 
-    A mistake explains an answer if both are right before the first failing case and agree on it. Of several, the one
-    that agrees on most later cases counts; equals are named together.
+    A mistake explains an answer if both are right before the first failing case and agree on it and on one more, if more
+    fail. Of several, the one that agrees on most later cases counts; equals are named together.
     """
     failing = next(i for i, kind in enumerate(faults) if kind)
     if faults[failing] in ("nothing", "changed"):
@@ -126,6 +130,8 @@ def explain(
             if wrong[failing] and not any(wrong[:failing]) and alike[failing]:
                 agreed[number] = max(agreed.get(number, 0), sum(alike[failing:]))
     most = max(agreed.values(), default=0)
+    if most < 2 and most < len(cases) - failing:
+        return (), False  # one coincidence is not an explanation
     known = tuple(exercise.mistakes[number] for number, count in agreed.items() if count == most)
     return known[:3], most == len(cases) - failing
 
@@ -144,8 +150,17 @@ class Checker:
     def __call__(self, name: str) -> Callable:
         """Judge the notebook's function of this name, print the verdict, return it if right, else the course's own."""
         exercise, notebook = self._find(name), sys._getframe(1).f_globals
-        answer = getattr(notebook.get(name), "_learners", notebook.get(name))
-        verdict = unfit(name, name in notebook, answer) or judge(exercise, answer)
+        answer = notebook.get(name)
+        answer = vars(answer).get("_learners", answer) if inspect.isfunction(answer) else answer
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                verdict = unfit(name, name in notebook, answer) or judge(exercise, answer)
+        except Exception as error:
+            what = (
+                f"The check could not look at it: what it returns, or is, raises {type(error).__name__} when looked at."
+            )
+            verdict = Verdict("not yet", f"{name}: not yet. {what} {OURS}")
         if verdict.status != "not yours" or name not in self.verdicts:
             self.verdicts[name] = verdict
         print(wording.wrapped(verdict.text))
@@ -183,8 +198,8 @@ class Checker:
 
 def unfit(name: str, exists: bool, answer: object) -> Verdict | None:
     """A verdict on what cannot be judged: a broken or missing cell, a class, no function, the course's own function."""
-    if error := wording.syntax_error(name):
-        return Verdict("not yet", f"{name}: not yet. {error}{OURS}")
+    if hindrance := wording.unfinished_cell(name, answer):
+        return Verdict("not yet", f"{name}: not yet. {hindrance}{OURS}")
     if not exists:
         todo = "There is no such name: run the cell above. If it shows an error, mend that first."
         return Verdict("not yet", f"{name}: not yet. {todo} {OURS}")
@@ -193,8 +208,7 @@ def unfit(name: str, exists: bool, answer: object) -> Verdict | None:
         return Verdict(
             "not yet", f"{name}: not yet. `{name}` is {what}; expected a function, `def {name}(...)`. {OURS}"
         )
-    inner = inspect.unwrap(answer.func if isinstance(answer, functools.partial) else answer)
-    if (getattr(inner, "__module__", None) or "").split(".")[0] == "attnlib":
+    if wording.ours(answer):
         todo = "This is the course's own function, not yours. Run the cell with your `def` again, then this one."
         return Verdict("not yours", f"{name}: {todo}")
     return None

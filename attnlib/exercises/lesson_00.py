@@ -57,6 +57,16 @@ demonstration = Checker(
                     "Which axis counts the words? Give it to `sum` as `axis=`.",
                 ),
                 Mistake(
+                    "the mean, not the sum",
+                    lambda values: values.mean(axis=0),
+                    "The mean divides by the number of words; here they are only added up.",
+                ),
+                Mistake(
+                    "every sum on the way, not only the last",
+                    lambda values: np.cumsum(values, axis=0),
+                    "`cumsum` keeps each step. Only the whole sum is asked for.",
+                ),
+                Mistake(
                     "each word is added up, instead of all words together",
                     lambda values: values.sum(axis=1),
                     "Axis 0 counts the words, axis 1 the numbers of one word: which one should disappear?",
@@ -85,6 +95,28 @@ check = Checker(
                     "the mean of all numbers",
                     lambda values: values.mean(),
                     "The result is one number, but a word is a vector. Say along which axis the mean goes.",
+                    also=(lambda values: values.sum() / len(values),),
+                ),
+                Mistake(
+                    "an axis of length 1 is left",
+                    lambda values: values.mean(axis=0, keepdims=True),
+                    "The result should be one vector [d], not a table [1, d]. Leave `keepdims` away.",
+                ),
+                Mistake(
+                    "the first word counts twice",
+                    lambda values: (values[0] + values.sum(axis=0)) / len(values),
+                    "Did you begin with `values[0]` and then add all rows? Begin with zeros.",
+                ),
+                Mistake(
+                    "only the first word",
+                    lambda values: values[0] / len(values),
+                    "The loop ends after one word. Is your `return` inside it?",
+                    also=(lambda values: values[0],),
+                ),
+                Mistake(
+                    "the last word is left out",
+                    lambda values: values[:-1].sum(axis=0) / len(values),
+                    "`range(len(values))` already stops before n. Nothing needs to be taken off.",
                 ),
                 Mistake(
                     "the sum, not yet divided",
@@ -95,6 +127,16 @@ check = Checker(
                     "divided by how many numbers a word has",
                     lambda values: values.sum(axis=0) / values.shape[1],
                     "Right for as many words as numbers, wrong otherwise. `values.shape` is (words, numbers): which one?",
+                ),
+                Mistake(
+                    "divided by the n of a cell above",
+                    lambda values: values.sum(axis=0) / 11,
+                    "The notebook still has an `n`, of another table. Inside the function use `len(values)`.",
+                ),
+                Mistake(
+                    "divided by how many numbers there are in all",
+                    lambda values: values.sum(axis=0) / values.size,
+                    "`values.size` counts every number. How many words are added up?",
                 ),
                 Mistake(
                     "divided by one word less",

@@ -59,6 +59,27 @@ nudge_mistakes = [
         "Move twice as far and your answer doubles. How far does the state go *for each unit* of the move?",
     ),
     Mistake(
+        "the difference is returned as a vector, not its length",
+        lambda w, x, move: _ends(w, x, _moved(x, move)) / np.linalg.norm(move),
+        "Return one number: the length of that vector, `np.linalg.norm`.",
+        also=(lambda w, x, move: _ends(w, x, _moved(x, move)),),
+    ),
+    Mistake(
+        "no copy was made, so both sequences are moved",
+        lambda w, x, move: 0.0 * np.linalg.norm(move),
+        "Both last states are the same. `moved = inputs` gives the array a second name; `inputs.copy()` makes another.",
+    ),
+    Mistake(
+        "divided by the sum of the move, not by its length",
+        lambda w, x, move: np.linalg.norm(_ends(w, x, _moved(x, move))) / move.sum(),
+        "Plus and minus cancel in a sum. The length of the move is `np.linalg.norm(move)`.",
+    ),
+    Mistake(
+        "only the first step is run",
+        lambda w, x, move: np.linalg.norm(_ends(w, x[:1], x[:1] + move)) / np.linalg.norm(move),
+        "The state must meet all inputs. Is your `return` inside the loop?",
+    ),
+    Mistake(
         "every input is moved",
         lambda w, x, move: np.linalg.norm(_ends(w, x, x + move)) / np.linalg.norm(move),
         "`inputs + move` moves all rows. Only `inputs[0]` should move.",
@@ -194,6 +215,31 @@ soft_lookup_mistakes = [
         "The larger the sharpness, the flatter your weights. (Dividing is what a *temperature* does: lesson 03.)",
     ),
     Mistake(
+        "query times keys, instead of keys times query",
+        lambda q, k, v, s: _softmax(s * (q @ k)) @ v,
+        "`query @ keys` adds up over the keys; a square hides it. Each key should meet the query: `keys @ query`.",
+    ),
+    Mistake(
+        "the weights are lined up with the numbers of a value, not with the values",
+        lambda q, k, v, s: (_softmax(s * (k @ q)) * v).sum(axis=0),
+        "`weights * values` lines [n] up with the last axis, a square hides it. Use `weights @ values`, or `weights[:, None]`.",
+    ),
+    Mistake(
+        "values times weights, instead of weights times values",
+        lambda q, k, v, s: v @ _softmax(s * (k @ q)),
+        "`values @ weights` adds up over the numbers of a value; a square hides it. Add up over the keys: `weights @ values`.",
+    ),
+    Mistake(
+        "a minus sign in exp: the farthest key counts most",
+        lambda q, k, v, s: _softmax(-s * (k @ q)) @ v,
+        "The larger the dot product, the larger the weight should be.",
+    ),
+    Mistake(
+        "divided by the number of keys, not by the sum of the weights",
+        lambda q, k, v, s: np.exp(s * (k @ q)) @ v / len(k),
+        "Give every value the number 7: the answer must be 7. Divide by what the weights add up to.",
+    ),
+    Mistake(
         "a hard lookup: only the nearest key counts",
         lambda q, k, v, s: v[np.argmax(s * (k @ q))],
         "That is the nearest key of above. Here every value takes part, according to its weight.",
@@ -260,16 +306,27 @@ steps_mistakes = [
         "one step too many when it comes out even",
         lambda n, reach: -(-n // reach),
         "Among n words there are n − 1 gaps, not n; or a step was added although nothing was left over.",
+        also=(lambda n, reach: n // reach + 1, lambda n, reach: n // reach),
     ),
     Mistake(
-        "rounded down",
+        "not rounded up (but down, or to the nearest)",
         lambda n, reach: (n - 1) // reach,
         "After the last full step some words may be left, and they need a step too: round up.",
+    ),
+    Mistake(
+        "the reach is taken one too large",
+        lambda n, reach: -(-(n - 1) // (reach + 1)),
+        "With reach 1 a word hears from the one before it, so 3 words need 2 steps. Yours cross one gap more in each step.",
     ),
     Mistake(
         "the reach is not used",
         lambda n, reach: n - 1,
         "Your answer is the same for every reach. How many gaps does one step cross?",
+    ),
+    Mistake(
+        "rounded up, but still a float",
+        lambda n, reach: np.ceil((n - 1) / reach),
+        "`np.ceil` and `round` of a float may give a float: wrap it, `int(...)`.",
     ),
     Mistake(
         "not rounded",
@@ -341,6 +398,28 @@ gradient_mistakes = [
         "begins with no step at all",
         lambda w, n: np.array([1.0, *(np.linalg.norm(p, 2) for p in _powers(w, n - 1))]),
         "The first entry should be the norm after one step. Multiply before you append.",
+    ),
+    Mistake(
+        "the product is squared at every step",
+        lambda w, n: np.array([np.linalg.norm(np.linalg.matrix_power(w, 2**k), 2) for k in range(n)]),
+        "`w = w @ w` doubles the number of steps each time. Multiply by the same `w` once a step.",
+    ),
+    Mistake(
+        "another norm of matrices",
+        lambda w, n: np.array([np.linalg.norm(p, np.inf) for p in _powers(w, n)]),
+        "How long can a vector of length 1 become? That is `np.linalg.norm(product, 2)`, with a 2.",
+        also=(lambda w, n: np.array([np.linalg.norm(p, 1) for p in _powers(w, n)]),),
+    ),
+    Mistake(
+        "only the first norm",
+        lambda w, n: np.array([np.linalg.norm(w, 2)]),
+        "The loop ends after one step. Is your `return` inside it?",
+        also=(lambda w, n: np.linalg.norm(w, 2),),
+    ),
+    Mistake(
+        "one factor too many",
+        lambda w, n: np.array([np.linalg.norm(p, 2) for p in _powers(w, n + 1)[1:]]),
+        "The first entry should be the norm of `w` itself. Begin with `np.eye(len(w))`, or append before you multiply.",
     ),
     Mistake(
         "only the last norm",

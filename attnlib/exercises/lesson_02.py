@@ -27,6 +27,7 @@ def softmax_cases(rng):
         Case("batch 2, heads 3, 2 queries, 4 keys", (rng.normal(size=(2, 3, 2, 4)).round(1),)),
         Case("large scores: 800 and 900", (np.array([[800.0, 900.0]]),), np.array([[0.0, 1.0]])),
         Case("±1000", (np.array([[1000.0, -1000.0, 1000.0]]),), np.array([[0.5, 0.0, 0.5]])),
+        Case("one score far above the others", (np.array([[-1000.0, 1000.0, -1000.0]]),), np.array([[0.0, 1.0, 0.0]])),
         Case("a row of large scores and a row of very small ones", (np.array([[1000.0, 999.0], [-1000.0, -999.0]]),)),
     ]
 
@@ -150,6 +151,63 @@ softmax_mistakes = [
         "A row far below the others becomes 0/0. Each row needs its own maximum: `axis=-1, keepdims=True`.",
     ),
     Mistake(
+        "the mean (or the first entry) is subtracted, not the maximum",
+        lambda s: _over(np.exp(s - s.mean(axis=-1, keepdims=True))),
+        "One score far above the rest still overflows. Only subtracting the largest keeps every exponent at 0 or below.",
+    ),
+    Mistake(
+        "the maximum is subtracted above the line only",
+        lambda s: _above(s) / np.exp(s).sum(axis=-1, keepdims=True),
+        "The factor cancels only if it stands above and below. Compute the exps once and use them twice.",
+    ),
+    Mistake(
+        "the sign is turned: the smallest score gets the largest weight",
+        lambda s: _over(np.exp(s.min(axis=-1, keepdims=True) - s)),
+        "A higher score should get a larger weight: `scores - maximum`, not `maximum - scores`.",
+        also=(lambda s: _over(np.exp(-s)), lambda s: _over(np.exp(s.max(axis=-1, keepdims=True) - s))),
+    ),
+    Mistake(
+        "a small number is added to the sum",
+        lambda s: _above(s) / (_above(s).sum(axis=-1, keepdims=True) + 1e-8),
+        "With the maximum subtracted the sum is at least 1, so nothing can be divided by 0. Leave it away.",
+        also=(
+            lambda s: _above(s) / (_above(s).sum(axis=-1, keepdims=True) + 1e-6),
+            lambda s: np.exp(s) / (np.exp(s).sum(axis=-1, keepdims=True) + 1e-8),
+        ),
+    ),
+    Mistake(
+        "divided by the mean, not by the sum",
+        lambda s: _above(s) / _above(s).mean(axis=-1, keepdims=True),
+        "Your rows sum to n. Divide by what the exps add up to.",
+        also=(lambda s: np.exp(s) / np.exp(s).mean(axis=-1, keepdims=True),),
+    ),
+    Mistake(
+        "divided by the length (the root of the sum of squares)",
+        lambda s: _above(s) / np.linalg.norm(_above(s), axis=-1, keepdims=True),
+        "`np.linalg.norm` makes the squares sum to 1. Weights themselves should sum to 1.",
+    ),
+    Mistake(
+        "softmax twice",
+        lambda s: attention.softmax(attention.softmax(s)),
+        "After the first softmax all numbers lie between 0 and 1; a second one makes them nearly equal.",
+    ),
+    Mistake(
+        "written for a matrix: a loop over the rows",
+        lambda s: np.array([np.exp(row - row.max()) / np.exp(row - row.max()).sum() for row in s]),
+        "With a batch in front a *row* is a matrix. `axis=-1, keepdims=True` works for any number of axes, without a loop.",
+        also=(lambda s: np.array([np.exp(row) / np.exp(row).sum() for row in s]),),
+    ),
+    Mistake(
+        "divided by the maximum before exp, instead of subtracted",
+        lambda s: _over(np.exp(s / s.max(axis=-1, keepdims=True))),
+        "Dividing changes the differences between scores, and with them the weights. Subtract.",
+    ),
+    Mistake(
+        "not-a-number is replaced after the overflow",
+        lambda s: np.nan_to_num(_over(np.exp(s))),
+        "That hides the overflow, but the weights are lost. Prevent it: subtract the maximum first.",
+    ),
+    Mistake(
         "overflow repaired afterwards: the infinite entries share the weight",
         _shared_overflow,
         "After the overflow 800 and 900 look the same. Act before the difference is lost: subtract the maximum first.",
@@ -244,6 +302,17 @@ scores_mistakes = [
         ("sc04", "sc05"),
     ),
     Mistake(
+        "divided by √3, the d_k of the example above",
+        lambda q, k: _products(q, k) / np.sqrt(3),
+        "d_k was 3 there. Here it is whatever the last axis of `query` has: `query.shape[-1]`.",
+    ),
+    Mistake(
+        "divided by d_k and then by 2: `** 1/2` is (…) ** 1, divided by 2",
+        lambda q, k: _products(q, k) / q.shape[-1] ** 1 / 2,
+        "`**` binds more strongly than `/`. Write `** 0.5`, or `np.sqrt`.",
+        also=(lambda q, k: _products(q, k) / (q.shape[-1] ** 1 / 2),),
+    ),
+    Mistake(
         "multiplied by √d_k instead of divided",
         lambda q, k: _products(q, k) * np.sqrt(q.shape[-1]),
         "The longer the vectors, the larger the products already are. Should scaling make them larger still?",
@@ -285,6 +354,26 @@ scores_mistakes = [
         "Right for a matrix. With a batch in front swap only the last two axes: `key.swapaxes(-1, -2)`.",
     ),
     Mistake(
+        "axes are counted from the front: swapaxes(1, 2)",
+        lambda q, k: q @ np.swapaxes(k, 1, 2) / np.sqrt(q.shape[-1]),
+        "Right for three axes only. Count from the other end: `swapaxes(-1, -2)`.",
+        also=(lambda q, k: q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1]),),
+    ),
+    Mistake(
+        "d_k is read from axis 1",
+        lambda q, k: _products(q, k) / np.sqrt(q.shape[1]),
+        "Right for a matrix. With a batch in front, axis 1 is something else: d_k is `query.shape[-1]`.",
+    ),
+    Mistake(
+        "written for a matrix: loops over queries and keys",
+        lambda q, k: np.array([[one @ other / np.sqrt(len(one)) for other in k] for one in q]),
+        "With a batch in front, `for one in query` runs over the batch. A matrix product works for any number of axes.",
+        also=(
+            lambda q, k: np.array([[(one * other).sum() / np.sqrt(q.shape[-1]) for other in k] for one in q]),
+            lambda q, k: np.einsum("id,jd->ij", q, k) / np.sqrt(q.shape[-1]),
+        ),
+    ),
+    Mistake(
         "np.dot pairs each batch with each other batch",
         lambda q, k: np.dot(q, k.swapaxes(-1, -2)) / np.sqrt(q.shape[-1]),
         "Right for a matrix. With more axes `np.dot` makes all pairs; `@` keeps each batch to itself.",
@@ -293,7 +382,7 @@ scores_mistakes = [
         "query and key are multiplied entry by entry",
         lambda q, k: (q * k).sum(axis=-1) / np.sqrt(q.shape[-1]),
         "`*` compares query i with key i only. Every query should meet every key: a matrix product.",
-        also=(lambda q, k: (q * k).sum(axis=-1),),
+        also=(lambda q, k: (q * k).sum(axis=-1), lambda q, k: q * k / np.sqrt(q.shape[-1]), lambda q, k: q * k),
     ),
     Mistake(
         "products are not added up over d_k",
@@ -338,6 +427,10 @@ def attention_cases(rng):
         Case("a batch of 2", _arrays(rng, (2, 2, 4), (2, 3, 4), (2, 3, 5))),
         Case("batch 2, heads 3", _arrays(rng, (2, 3, 2, 5), (2, 3, 4, 5), (2, 3, 4, 1))),
         Case("scores beyond ±1000", (np.array([[1500.0, -1500.0]]), np.eye(2), np.array([[1.0], [2.0]]))),
+        Case(
+            "a query of large scores and one of very small ones",
+            (np.array([[1500.0, -1500.0], [-1500.0, -1500.0]]), np.eye(2), np.array([[1.0], [2.0]])),
+        ),
     ]
 
 
@@ -378,9 +471,9 @@ attention_mistakes = [
         ("sc03",),
     ),
     Mistake(
-        "divided by d_k instead of √d_k, or by √d_k twice (in the query and in the key)",
+        "divided by d_k instead of √d_k, or by √d_k twice",
         _with_scores(lambda q, k: _products(q, k) / q.shape[-1]),
-        "Shrink once, by √d_k: a sum of d_k products of spread 1 has spread √d_k, not d_k.",
+        "Shrink once, by √d_k. `attention_scores` has divided already; in query and in key it would be twice, too.",
         ("sc04", "sc05"),
     ),
     Mistake(
@@ -426,6 +519,51 @@ attention_mistakes = [
         ("sm08",),
     ),
     Mistake(
+        "the maximum of all scores is subtracted, not of each row",
+        lambda q, k, v: _over(np.exp(attention.attention_scores(q, k) - attention.attention_scores(q, k).max())) @ v,
+        "A query whose scores are far below the others becomes 0/0. Use your `softmax` from above.",
+    ),
+    Mistake(
+        "keepdims=True is missing in the softmax",
+        lambda q, k, v: (
+            np.exp(attention.attention_scores(q, k)) / np.exp(attention.attention_scores(q, k)).sum(axis=-1) @ v
+        ),
+        "The sums line up with the columns instead of the rows. Use your `softmax` from above.",
+        ("sm06",),
+    ),
+    Mistake(
+        "axis 1 in the softmax, counted from the front",
+        lambda q, k, v: attention.softmax(attention.attention_scores(q, k), axis=1) @ v,
+        "Right for a matrix, wrong once a batch comes in front. The keys are on the last axis: `axis=-1`.",
+        ("sm04",),
+    ),
+    Mistake(
+        "d_k is read from axis 1",
+        _with_scores(lambda q, k: _products(q, k) / np.sqrt(q.shape[1])),
+        "Right for a matrix. With a batch in front, axis 1 is something else: d_k is `query.shape[-1]`.",
+    ),
+    Mistake(
+        "the keys are not transposed",
+        _with_scores(lambda q, k: q @ k / np.sqrt(q.shape[-1])),
+        "A square hides it, other shapes do not fit. Each query must meet each key: swap the last two axes of `key`.",
+    ),
+    Mistake(
+        "`.T` reverses all axes, the batch too",
+        _with_scores(lambda q, k: q @ k.T / np.sqrt(q.shape[-1])),
+        "Right for a matrix. With a batch in front swap only the last two axes: `key.swapaxes(-1, -2)`.",
+    ),
+    Mistake(
+        "values times weights, instead of weights times values",
+        _with_weights(lambda w, v, q, k: v @ w),
+        "The weights are [n_query, n_key] and the values [n_key, d_v]: in which order does their product make sense?",
+    ),
+    Mistake(
+        "the scores are returned",
+        lambda q, k, v: attention.attention_scores(q, k),
+        "These are the scores. Two steps are left: softmax, and the weighted mean of the values.",
+        also=(lambda q, k, v: _products(q, k),),
+    ),
+    Mistake(
         "no softmax",
         lambda q, k, v: attention.attention_scores(q, k) @ v,
         "Scores can be below zero and do not sum to 1. What turns scores into weights?",
@@ -450,6 +588,12 @@ attention_mistakes = [
         "Entry (i, j) of the scores should compare query i with key j: queries first.",
         ("at02",),
         also=(lambda q, k, v: attention.softmax(_products(k, q)) @ v,),
+    ),
+    Mistake(
+        "the weights are multiplied with the values entry by entry",
+        _with_weights(lambda w, v, q, k: w * v),
+        "Weights [n_query, n_key] and values [n_key, d_v] meet in a matrix product: `weights @ value`.",
+        also=(_with_weights(lambda w, v, q, k: w * v, _products),),
     ),
     Mistake(
         "the keys are averaged, not the values",
@@ -501,7 +645,7 @@ def query_matrix(strength):
 
 
 def weights_of_askers(w_query, strength):
-    """Weights of tired, cross, then (in the twin) wide, cross, then it, on [animal, street, all other words]; .8 counts as 1.
+    """what tired, cross, wide, cross (twin), it give to [animal, street, other words]; a word with .8 or more counts as 1
 
     A word that gets .8 or more counts as found: that is how good a matrix must be, and many matrices are.
     """
@@ -550,6 +694,7 @@ query_matrix_mistakes = [
         "every asker asks for everything",
         _rows((1, 1, 1), (1, 1, 1)),
         "Asking for thing, living and broad alike fits animal and street equally. Ask for two of the three.",
+        also=(lambda strength: strength * np.ones((5, 3)),),
     ),
     Mistake(
         "the strength is not used",
@@ -570,6 +715,26 @@ query_matrix_mistakes = [
         "all rows ask, *it* too",
         _rows((1, 1, 0), (1, 0, 1), pronoun=(1, 0, 0)),
         "Here *it* should stay silent: its row is zeros. (It will have its turn below.)",
+    ),
+    Mistake(
+        "only living askers have a row",
+        _rows((1, 1, 0), (0, 0, 0)),
+        "*tired* finds its noun. *wide* and *cross* are broad: what does row 2 ask for?",
+    ),
+    Mistake(
+        "nobody asks for anything",
+        _rows((0, 0, 0), (0, 0, 0)),
+        "With zeros every weight is 1/11. Fill the rows of *living* and *broad*.",
+    ),
+    Mistake(
+        "one row too high: *thing* and *living* ask",
+        lambda strength: strength * np.array([(1, 1, 0), (1, 0, 1), (0, 0, 0), (0, 0, 0), (0, 0, 0)], dtype=float),
+        "Rows are counted from 0: row 0 is *thing*, row 1 *living*, row 2 *broad*.",
+    ),
+    Mistake(
+        "the row of *living* asks for *living* twice, that of *broad* for *broad* twice",
+        _rows((0, 2, 0), (0, 0, 2)),
+        "Asking harder for one feature does not help: *tired* has it too. Ask for two features, one of them *thing*.",
     ),
     Mistake(
         "the matrix is transposed",

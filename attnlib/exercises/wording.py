@@ -1,8 +1,10 @@
 """A verdict in words: short, true, and with the smallest case that shows it, ready to be copied."""
 
 import ast
+import contextlib
 import functools
 import inspect
+import linecache
 import re
 import sys
 import textwrap
@@ -13,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from attnlib.exercises.compare import Case, Outcome, fault, plain, seen
+from attnlib.exercises.compare import Case, Outcome, fault, plain, seen, text_of
 
 
 def describe(answer: Callable, case: Case, outcome: Outcome, kind: str) -> str:
     """One sentence on what is wrong with one outcome."""
     if kind == "nothing":
-        return "It returns nothing (None): is `return` missing?"
+        return "It returns nothing (None): is `return` missing, or not indented?"
     if kind == "error":
         return f"It raises {one_line(outcome.error)}{own_line(outcome.error, answer)}"
     if kind == "changed":
@@ -28,13 +30,30 @@ def describe(answer: Callable, case: Case, outcome: Outcome, kind: str) -> str:
         return describe_part(answer, case, outcome)
     expected = plain(case.expected)
     if kind == "shape":
-        return f"It returns shape {list(plain(outcome.value).shape)}; expected {list(expected.shape)}."
+        return f"It returns {shape_of(plain(outcome.value))}; expected {shape_of(expected)}."
     if kind == "type":
-        dtype = getattr(outcome.value, "dtype", None)
-        got = type(outcome.value).__name__ + (f" of {dtype}" if dtype is not None else "")
         wanted = f"a plain NumPy array of {expected.dtype}"
-        return f"It returns {article(got)}; expected {wanted if expected.ndim else 'one ' + type(expected.item()).__name__}."
+        wanted = wanted if expected.ndim else article(type(expected.item()).__name__)
+        return f"It returns {kind_of(outcome.value)}; expected {wanted}."
     return "The shape is right, the numbers are not."
+
+
+def shape_of(array: np.ndarray) -> str:
+    """The shape in words."""
+    return f"shape {list(array.shape)}" if array.ndim else "one number"
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, with what to do about the usual ones."""
+    name = type(value).__name__
+    if inspect.iscoroutine(value):
+        return "a coroutine (take `async` away)"
+    if inspect.isroutine(value):
+        return f"the function `{value.__name__}` itself (are its parentheses missing?)"
+    if inspect.isgenerator(value) or name in ("map", "zip", "filter"):
+        return f"{article(name)} (put it in `list(...)`)"
+    dtype = value.dtype if isinstance(value, (np.ndarray, np.generic)) else None
+    return article(name) + (f" of {dtype}" if dtype is not None and str(dtype) != name else "")
 
 
 def describe_part(answer: Callable, case: Case, outcome: Outcome) -> str:
@@ -56,15 +75,18 @@ def example(parameters: list[str], view: Callable | None, case: Case, outcome: O
         got, expected = seen(view, case, got), seen(view, case, expected)
     if view is not None:
         rows.append(f"compared: {view.__doc__.splitlines()[0]}")
-    rows += [f"yours:    {brief(outcome.value if got is None else got)}", f"expected: {brief(expected)}"]
+    got = outcome.value if got is None else got
+    digits = 4 if brief(got) != brief(expected) else 12
+    rows += [f"yours:    {brief(got, digits)}", f"expected: {brief(expected, digits)}"]
     return ["  " + row for row in rows]
 
 
 def changed_input(answer: Callable, outcome: Outcome) -> str:
     """Name the arguments that were changed."""
     names = parameters(answer)
-    changed = " and ".join(f"`{names[i]}`" if i < len(names) else f"number {i + 1}" for i in outcome.changed)
-    return f"it changes its input {changed}, which the caller still needs. Work on a copy: `s = s - 1` makes one, `s -= 1` does not."
+    changed = [names[i] if i < len(names) else f"number {i + 1}" for i in outcome.changed]
+    listed = " and ".join(f"`{name}`" for name in changed)
+    return f"it changes its input {listed}, which the caller still needs. Work on a copy: `{changed[0]} = {changed[0]}.copy()`."
 
 
 def literal(arg: Any) -> str:
@@ -72,15 +94,17 @@ def literal(arg: Any) -> str:
     return f"np.array({arg.tolist()})" if isinstance(arg, np.ndarray) else repr(arg)
 
 
-def brief(value: Any) -> str:
-    """A result with four digits, cut after 400 characters."""
+def brief(value: Any, digits: int = 4) -> str:
+    """A result with a few digits, cut after 400 characters, without addresses in memory."""
     if isinstance(value, tuple):
-        return ", ".join(brief(part) for part in value)
+        return ", ".join(brief(part, digits) for part in value)
     array = plain(value)
     if array is None:
-        return cut(repr(value))
-    rounded = array if array.dtype.kind in "iu" else np.round(array.astype(np.float64), 4) + 0.0  # no −0.0
-    return cut(str(rounded.tolist()))
+        return cut(re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value)))
+    if array.dtype.kind == "f":
+        array = array.astype(np.float64)
+        array = np.where(np.abs(array) < 1e9, np.round(array, digits), array) + 0.0  # no −0.0
+    return cut(str(array.tolist()))
 
 
 def cut(text: str, length: int = 400) -> str:
@@ -109,8 +133,8 @@ def parameters(function: Callable) -> list[str]:
 
 def one_line(error: BaseException) -> str:
     """Type and first line of an exception's message."""
-    message = cut((str(error).splitlines() or [""])[0], 200)
-    return type(error).__name__ + (f": {message}" if message else "")
+    message = next((line for line in text_of(error).splitlines() if line.strip()), "")
+    return type(error).__name__ + (f": {cut(message.rstrip('.'), 200)}" if message else "")
 
 
 def own_line(error: BaseException, answer: Callable) -> str:
@@ -120,17 +144,44 @@ def own_line(error: BaseException, answer: Callable) -> str:
     return f"\n  in line {frames[-1].lineno} of your cell: {frames[-1].line}" if frames and frames[-1].line else "."
 
 
-def syntax_error(name: str) -> str:
-    """The syntax error in the newest cell that defines `name`, where IPython remembers it: an older one may still run."""
+def unfinished_cell(name: str, answer: Any) -> str:
+    """What hindered the newest cell that defines `name`, where IPython remembers it; an older one may still be in force."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    for source in reversed(shell.history_manager.input_hist_raw if shell else []):
-        if re.search(rf"^(def|class)\s+{name}\b|^{name}\s*=(?!=|\s*check\()", source, re.MULTILINE):
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    ast.parse(shell.transform_cell(source))
-                return ""
-            except SyntaxError as error:
-                where = f"\n  in line {error.lineno} of your cell: {(error.text or '').strip()}\n"
-                return f"Python could not read your cell: SyntaxError, {error.msg}.{where}"
+    source = (
+        next(filter(functools.partial(binds, name), reversed(shell.history_manager.input_hist_raw)), "")
+        if shell
+        else ""
+    )
+    if not re.search(DEFINES.format(name=name), source, re.MULTILINE) or re.search(r"^\s*(@|%%)", source, re.MULTILINE):
+        return ""  # bound in another way, or by something that this cannot follow
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            code = shell.transform_cell(source)
+            compile(code, "cell", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    except SyntaxError as error:
+        where = f"\n  in line {error.lineno} of your cell: {(error.text or '').strip()}\n"
+        return f"Python could not read your cell: {type(error).__name__}, {error.msg}.{where}"
+    file = getattr(getattr(answer, "__code__", None), "co_filename", "")
+    if (lines := linecache.getlines(file)) and "".join(lines).strip() != code.strip() and not ours(answer):
+        return (
+            "Your newest cell did not run to its end, so an older one is still in force. Mend the error that it shows. "
+        )
     return ""
+
+
+DEFINES = r"^\s*(async\s+)?(def|class)\s+{name}\b|^\s*\w*\s*{name}\s*\([^()]*\)\s*(->.*)?:\s*(#.*)?$"
+
+
+def binds(name: str, source: str) -> bool:
+    """Whether a cell looks as if it gave the name a meaning, other than by the check."""
+    other = rf"^\s*{name}\s*[,=](?!=|\s*check\()|^\s*(from|import)\b.*\b{name}\b"
+    return bool(re.search(DEFINES.format(name=name) + "|" + other, source, re.MULTILINE))
+
+
+def ours(answer: Any) -> bool:
+    """Whether a function is the course's own, also in a partial or a wrapper."""
+    with contextlib.suppress(Exception):
+        inner = inspect.unwrap(answer.func if isinstance(answer, functools.partial) else answer)
+        return str(getattr(inner, "__module__", "")).split(".")[0] == "attnlib"
+    return False

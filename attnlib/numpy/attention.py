@@ -46,13 +46,13 @@ def softmax(scores: np.ndarray, axis: int = -1) -> np.ndarray:
     work = scores.astype(np.float32) if scores.dtype == np.float16 else scores
     maximum = np.max(work, axis=axis, keepdims=True, initial=-np.inf)
     maximum[maximum == -np.inf] = 0  # nothing to attend to: exp(−inf − 0) = 0 for the whole row
-    with np.errstate(invalid="ignore", under="ignore"):
+    with np.errstate(invalid="ignore", under="ignore", over="ignore"):
         weights = work - maximum
         np.exp(weights, out=weights)
         total = np.sum(weights, axis=axis, keepdims=True)
         total[total == 0] = 1
         weights /= total
-    return weights.astype(scores.dtype, copy=False)
+        return weights.astype(scores.dtype, copy=False)
 
 
 def masked_softmax(scores: np.ndarray, mask: np.ndarray | None = None, axis: int = -1) -> np.ndarray:
@@ -83,9 +83,10 @@ def masked_softmax(scores: np.ndarray, mask: np.ndarray | None = None, axis: int
     mask = check_mask(mask, scores.shape, scores.dtype)
     if mask.dtype == bool:
         return softmax(np.where(mask, scores, scores.dtype.type(-np.inf)), axis)
-    if scores.dtype == np.float16:  # the sum of two float16 numbers can overflow; their float32 sum cannot
-        return softmax(scores.astype(np.float32) + mask.astype(np.float32), axis).astype(np.float16)
-    return softmax(scores + mask, axis)
+    if scores.dtype == np.float16:  # two float16 numbers can overflow in their sum
+        return masked_softmax(scores.astype(np.float32), mask.astype(np.float32), axis).astype(np.float16)
+    with np.errstate(invalid="ignore"):  # −inf forbids, also where the score is infinite or NaN
+        return softmax(np.where(mask == -np.inf, mask, scores + mask), axis)
 
 
 def attention_scores(query: np.ndarray, key: np.ndarray, *, scale: float | None = None) -> np.ndarray:
@@ -112,7 +113,8 @@ def attention_scores(query: np.ndarray, key: np.ndarray, *, scale: float | None 
     query, key = check_shapes(query, key)
     half = query.dtype == np.float16
     scores = _scores(query.astype(np.float32) if half else query, key.astype(np.float32) if half else key, scale)
-    return scores.astype(query.dtype, copy=False)
+    with np.errstate(over="ignore", under="ignore"):
+        return scores.astype(query.dtype, copy=False)
 
 
 def scaled_dot_product_attention(
@@ -153,7 +155,8 @@ def scaled_dot_product_attention(
 
     Notes
     -----
-    A query with nothing to attend to (all forbidden, or n_key = 0) gets zeros. With d_k = 0 all scores are equal, so the
+    A query with nothing to attend to (all forbidden, or n_key = 0) gets zeros. A value that is NaN or infinite makes the
+    outputs NaN of all queries that may attend to anything, as in PyTorch, even where it is masked. With d_k = 0 all scores are equal, so the
     output is the mean of the allowed values. float16 is computed in float32 inside.
     """
     query, key, value = check_shapes(query, key, value)
@@ -165,13 +168,19 @@ def scaled_dot_product_attention(
         mask = check_mask(mask, scores.shape, dtype)
         mask = mask if mask.dtype == bool else mask.astype(scores.dtype, copy=False)
     weights = masked_softmax(scores, mask)
-    output = (weights @ value).astype(dtype, copy=False)
-    return (output, weights.astype(dtype, copy=False)) if return_weights else output
+    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+        output = weights @ value
+        if not np.isfinite(output).all():  # 0 times a value that is NaN or infinite, in rows with nothing to attend to
+            output = np.where(weights.any(axis=-1, keepdims=True), output, output.dtype.type(0))
+        output, weights = output.astype(dtype, copy=False), weights.astype(dtype, copy=False)
+    return (output, weights) if return_weights else output
 
 
 def _scores(query: np.ndarray, key: np.ndarray, scale: float | None) -> np.ndarray:
     if scale is None:
         scale = 1 / math.sqrt(max(query.shape[-1], 1))  # d_k = 0: the products are 0 whatever the scale
+    if isinstance(scale, (str, complex)) or np.ndim(scale):
+        raise ValueError(f"scale is {scale!r}; expected one real number, or None for 1 / √d_k. Try scale=1.0.")
     scores = query @ key.swapaxes(-1, -2)  # [..., n_query, n_key]
     scores *= float(scale)
     return scores
@@ -188,8 +197,10 @@ def check_floats(**arrays: np.ndarray) -> list[np.ndarray]:
             )
         array = np.asarray(array)
         if array.dtype not in FLOATS:
+            wanted = "float64" if array.dtype.kind == "f" else "float32"
             raise ValueError(
-                f"{name} has dtype {array.dtype}; expected float16, float32 or float64. Try {name}.astype(np.float32)."
+                f"{name} has dtype {array.dtype}; expected float16, float32 or float64, in this machine's byte order. "
+                f"Try np.asarray({name}).astype(np.{wanted})."
             )
         first = first or (name, array.dtype)
         if array.dtype != first[1]:
@@ -211,7 +222,7 @@ def check_shapes(query: np.ndarray, key: np.ndarray, value: np.ndarray | None = 
         if array.ndim < 2:
             raise ValueError(
                 f"{name} has shape {list(array.shape)}; expected {axes}, at least two axes. Try {name}[None, :] for a "
-                f"single {name}."
+                f"single {name}{', or value[:, None] for values of one number' if name == 'value' else ''}."
             )
     query, key = arrays[:2]
     if query.shape[-1] != key.shape[-1]:
@@ -238,7 +249,11 @@ def check_shapes(query: np.ndarray, key: np.ndarray, value: np.ndarray | None = 
 
 def check_mask(mask: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Return the mask as an array that fits scores of this shape and dtype, or raise a ValueError that says why not."""
+    if isinstance(mask, np.ma.MaskedArray):
+        raise ValueError("mask is a NumPy masked array, whose own mask would be lost here. Try mask.filled(False).")
     mask = np.asarray(mask)
+    if mask.dtype.kind == "f" and mask.dtype not in FLOATS:
+        raise ValueError(f"mask has dtype {mask.dtype}; expected {dtype}. Try mask.astype(np.{dtype}).")
     if mask.dtype != bool and mask.dtype not in FLOATS:
         raise ValueError(
             f"mask has dtype {mask.dtype}; expected booleans (True = may attend) or {dtype} numbers to add to the scores. "

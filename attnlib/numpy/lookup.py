@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from attnlib.numpy.attention import check_floats, softmax
+
 
 def mean_of_values(values: np.ndarray) -> np.ndarray:
     """Mean of all rows: the answer of someone who looks at every word alike.
@@ -20,7 +22,7 @@ def mean_of_values(values: np.ndarray) -> np.ndarray:
     ValueError
         If values do not have two axes, or n is 0.
     """
-    values = np.asarray(values)
+    (values,) = check_floats(values=values)
     if values.ndim != 2 or not len(values):
         raise ValueError(
             f"values has shape {list(values.shape)}; expected [n, d] with n at least 1. Try values[None, :]."
@@ -40,9 +42,15 @@ def nearest_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> n
     Returns
     -------
     value : array [d_v]
-        One row of values, unchanged. Of several nearest keys, the first counts.
+        A copy of one row of values. Of several nearest keys, the first counts.
+
+    Raises
+    ------
+    ValueError
+        If dtypes or shapes do not fit, or there are no keys.
     """
-    return values[np.argmax(keys @ query)]
+    query, keys, values = check_lookup(query, keys, values)
+    return values[np.argmax(keys @ query)].copy()
 
 
 def soft_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray, sharpness: float) -> np.ndarray:
@@ -63,7 +71,7 @@ def soft_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray, sharpne
     Raises
     ------
     ValueError
-        If the widths of query and keys differ, or the numbers of keys and values.
+        If dtypes or shapes do not fit, or there are no keys.
 
     Notes
     -----
@@ -71,17 +79,25 @@ def soft_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray, sharpne
     nearness of their keys; with exp of the dot product this is Graves, Wayne, Danihelka, *Neural Turing Machines* (2014),
     equation 5, without their division by lengths.
     """
-    query, keys, values = np.asarray(query), np.asarray(keys), np.asarray(values)
+    query, keys, values = check_lookup(query, keys, values)
+    weights = softmax(float(sharpness) * (keys @ query))  # [n]
+    return weights @ values
+
+
+def check_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> list[np.ndarray]:
+    """Return query [d], keys [n, d] and values [n, d_v] as arrays that fit, or raise a ValueError that says why not."""
+    query, keys, values = check_floats(query=query, keys=keys, values=values)
     if query.ndim != 1 or keys.ndim != 2 or keys.shape[1] != len(query):
         raise ValueError(
             f"query is {list(query.shape)} and keys are {list(keys.shape)}; expected [d] and [n, d] with the same d. "
             f"Try keys.T if the keys are columns."
         )
-    if len(keys) != len(values):
-        raise ValueError(f"{len(keys)} keys and {len(values)} values; expected one value for each key.")
-    similarity = sharpness * (keys @ query)  # [n]
-    weights = np.exp(similarity - similarity.max())
-    return weights @ values / weights.sum()
+    if values.ndim != 2 or len(keys) != len(values) or not len(keys):
+        raise ValueError(
+            f"keys are {list(keys.shape)} and values are {list(values.shape)}; expected [n, d] and [n, d_v], one value "
+            f"for each key and at least one. Try values[:, None] for values of one number."
+        )
+    return [query, keys, values]
 
 
 def sequential_steps(n: int, reach: int) -> int:
@@ -105,8 +121,8 @@ def sequential_steps(n: int, reach: int) -> int:
     Raises
     ------
     ValueError
-        If n or reach is below 1.
+        If n or reach is not a whole number, or below 1.
     """
-    if n < 1 or reach < 1:
-        raise ValueError(f"n={n} and reach={reach}; expected both to be at least 1. Try reach=1, a recurrence.")
-    return -(-(n - 1) // reach)
+    if n != int(n) or reach != int(reach) or n < 1 or reach < 1:
+        raise ValueError(f"n={n} and reach={reach}; expected whole numbers from 1 on. Try reach=1, a recurrence.")
+    return -(-(int(n) - 1) // int(reach))

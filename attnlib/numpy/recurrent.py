@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from attnlib.numpy.attention import check_floats
+
 
 def orthogonal(d: int, radius: float, rng: np.random.Generator) -> np.ndarray:
     """Random orthogonal matrix times ``radius``: it turns a vector and makes it ``radius`` times as long.
@@ -42,11 +44,29 @@ def last_state(w: np.ndarray, inputs: np.ndarray, activation: Callable = np.tanh
     Returns
     -------
     state : array [..., d]
+        Same dtype as the inputs.
+
+    Raises
+    ------
+    ValueError
+        If dtypes or shapes do not fit.
     """
-    state = np.zeros(inputs.shape[:-2] + inputs.shape[-1:])
+    w, inputs = check_recurrence(w, inputs)
+    state = np.zeros(inputs.shape[:-2] + inputs.shape[-1:], dtype=inputs.dtype)
     for t in range(inputs.shape[-2]):
         state = activation(state @ w + inputs[..., t, :])
     return state
+
+
+def check_recurrence(w: np.ndarray, inputs: np.ndarray) -> list[np.ndarray]:
+    """Return w [d, d] and inputs [..., n, d] as arrays that fit, or raise a ValueError that says why not."""
+    w, inputs = check_floats(w=w, inputs=inputs)
+    if inputs.ndim < 2 or w.shape != 2 * inputs.shape[-1:]:
+        raise ValueError(
+            f"w is {list(w.shape)} and inputs are {list(inputs.shape)}; expected [d, d] and [..., n, d] with the same d. "
+            f"Try inputs[:, None] for inputs of one number."
+        )
+    return [w, inputs]
 
 
 def nudge(w: np.ndarray, inputs: np.ndarray, move: np.ndarray) -> float:
@@ -64,7 +84,19 @@ def nudge(w: np.ndarray, inputs: np.ndarray, move: np.ndarray) -> float:
     -------
     ratio : float
         ‖moved last state − last state‖ / ‖move‖.
+
+    Raises
+    ------
+    ValueError
+        If dtypes or shapes do not fit, or the move is 0.
     """
+    w, inputs = check_recurrence(w, inputs)
+    (move,) = check_floats(move=move)
+    if inputs.ndim != 2 or move.shape != inputs.shape[1:] or not move.any():
+        raise ValueError(
+            f"inputs are {list(inputs.shape)} and move is {list(move.shape)}; expected [n, d] and [d], not all zeros. "
+            f"Try move = np.full(d, 1e-4)."
+        )
     moved = np.array(inputs)
     moved[0] = moved[0] + move
     return float(np.linalg.norm(last_state(w, moved) - last_state(w, inputs)) / np.linalg.norm(move))

@@ -1,13 +1,15 @@
 """Verdicts on answers that are right but unusual, wrong in ways that no list of mistakes holds, or no functions at all."""
 
 import functools
+import logging
 import sys
+import warnings
 
 import numpy as np
 import pytest
 import scipy.special
 
-from attnlib.exercises import lesson_02
+from attnlib.exercises import all_exercises, lesson_02
 from attnlib.exercises.core import Case, Checker, Exercise, Mistake, judge
 
 SOFTMAX = lesson_02.check.exercises["softmax"]
@@ -145,9 +147,9 @@ class Chameleon:
 @pytest.mark.parametrize(
     "answer, texts",
     [
-        (changes_its_input, ["The numbers are right, but it changes its input `scores`", "Right in 0 of 10 cases"]),
+        (changes_its_input, ["The numbers are right, but it changes its input `scores`", "`scores = scores.copy()`."]),
         (changes_its_input_and_is_wrong, ["not normalised", "Besides, it changes its input `scores`"]),
-        (lambda s: [0.25, 0.75, 0.0], ["It returns shape [3]; expected [1, 2]."]),
+        (lambda s: [0.25, 0.75, 0.0], ["It returns shape [3]; expected shape [1, 2]."]),
         (lambda s: [[0.25], [0.75, 0.0]], ["It returns a list; expected a plain NumPy array of float64."]),
         (
             lambda s: right(s).round().astype(int),
@@ -158,21 +160,28 @@ class Chameleon:
         (lambda s: np.asmatrix(right(np.atleast_2d(s))), ["It returns a matrix of float64"]),
         (lambda s: right(s).astype(object), ["It returns a ndarray of object"]),
         (lambda s: right(s).view(EqualToAll), ["It returns an EqualToAll of float64"]),
-        (lambda s: Chameleon(), ["It returns a Chameleon of float64; expected a plain NumPy array"]),
-        (lambda s: (w for w in right(s)), ["It returns a generator; expected a plain NumPy array of float64."]),
+        (lambda s: Chameleon(), ["It returns a Chameleon; expected a plain NumPy array"]),
+        (
+            lambda s: (w for w in right(s)),
+            ["It returns a generator (put it in `list(...)`); expected a plain NumPy array"],
+        ),
+        (lambda s: map(float, s.ravel()), ["It returns a map (put it in `list(...)`)"]),
+        (lambda s: s.mean, ["It returns the function `mean` itself (are its parentheses missing?)"]),
         (lambda s: "0.25 0.75", ["It returns a str; expected"]),
-        (lambda s: None, ["It returns nothing (None): is `return` missing?"]),
+        (lambda s: None, ["It returns nothing (None): is `return` missing, or not indented?"]),
         (lambda s: sys.exit("bye"), ["It raises SystemExit: bye"]),
         (lambda s: 1 / 0, ["It raises ZeroDivisionError: division by zero", "in line"]),
         (lambda: 0, ["It raises TypeError:", "takes 0 positional arguments but 1 was given"]),
         (
             lambda s: right(s) if s.shape[-1] == 2 else right(s)[..., ::-1],
-            ["Right in 5 of 10 cases", "simplest that is not: 2 queries and 3 keys"],
+            ["Right in 6 of 11 cases", "simplest that is not: 2 queries and 3 keys"],
         ),
         (lambda s: over(np.exp(np.abs(s) - np.abs(s).max(-1, keepdims=True))), ["expected: ["]),
         (lambda s: right(s) + np.nan, ["yours:    [[nan, nan]]", "expected: [[0.25, 0.75]]"]),
-        (lambda s: right(s) + 1e-6, ["The shape is right, the numbers are not."]),
-        (lambda s: right(s)[..., None], ["It returns shape [1, 2, 1]; expected [1, 2]."]),
+        (lambda s: right(s) + 1e-6, ["yours:    [[0.250001, 0.750001]]", "expected: [[0.25, 0.75]]"]),
+        (lambda s: float(right(s).sum()), ["It returns one number; expected shape [1, 2]."]),
+        (lambda s: (right(s), s), ["It returns shape [2, 1, 2]; expected shape [1, 2]."]),
+        (lambda s: right(s)[..., None], ["It returns shape [1, 2, 1]; expected shape [1, 2]."]),
     ],
 )
 def test_wrong_answers_are_told_what_is_wrong(answer, texts):
@@ -180,6 +189,59 @@ def test_wrong_answers_are_told_what_is_wrong(answer, texts):
     assert verdict.status == "not yet"
     for text in texts:
         assert text.replace("int64", str(np.dtype(int))) in verdict.text, verdict.text
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda s: over(np.exp(s - s.mean(-1, keepdims=True))),
+        lambda s: over(np.exp(s - s[..., :1])),
+        lambda s: over(np.exp(s - s.max())),
+        lambda s: over(np.exp(np.clip(s, -700, 700))),
+    ],
+)
+def test_a_softmax_that_can_overflow_is_never_right(answer):
+    assert judge(SOFTMAX, answer).status == "not yet"
+
+
+@pytest.mark.parametrize(
+    "name, answer",
+    [
+        ("02-softmax", lambda s: right(s) > 0.5),
+        ("02-softmax", lambda s: right(s).astype(complex)),
+        ("01-gradient_norms", lambda w, n: np.array(x for x in range(n))),
+        ("02-attention_scores", lambda q, k: exec("raise ValueError('no')")),
+        ("02-scaled_dot_product_attention", lambda q, k, v: exec("raise ValueError('no')")),
+        ("02-softmax", lambda s: np.array([[0.0, 1.0]]) if s.shape == (1, 2) else s * 0 + 0.1234),
+    ],
+)
+def test_no_wrong_name_is_given(name, answer):
+    verdict = judge(all_exercises()[name], answer)
+    assert verdict.status == "not yet" and not verdict.mistakes, verdict.text
+
+
+def test_an_answer_with_a_memory_is_told_so():
+    kept = []
+
+    def remembers(scores):
+        kept.append(0)
+        return right(scores) * (1 if len(kept) <= 11 else 2)
+
+    assert "gives another answer the second time" in judge(SOFTMAX, remembers).text
+
+
+def test_what_is_left_behind_is_nothing(tmp_path):
+    before = np.geterr(), warnings.filters[:], sys.stdout, logging.root.handlers[:]
+
+    def messy(scores):
+        np.seterr(divide="raise")
+        warnings.simplefilter("error")
+        sys.stdout = None
+        logging.warning("here")
+        return right(scores)
+
+    assert judge(SOFTMAX, messy).status == "right"
+    assert before == (np.geterr(), warnings.filters[:], sys.stdout, logging.root.handlers[:])
 
 
 def test_an_answer_that_is_right_for_positive_numbers_only_is_told_so():
@@ -251,6 +313,62 @@ class softmax:
     pass
 
 
+class Odd(BaseException):
+    def __str__(self):
+        raise RuntimeError
+
+
+class Hostile:
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+
+    def __repr__(self):
+        raise RuntimeError
+
+    def __call__(self, scores):
+        return self
+
+
+async def asynchronous(scores):
+    return right(scores)
+
+
+def raises_odd(scores):
+    raise Odd
+
+
+def closes_stdout(scores):
+    sys.stdout.close()
+    return right(scores)
+
+
+def ruins_its_input(scores):
+    scores.dtype = "S8"
+    return np.ones(2)
+
+
+HOSTILE = {
+    "an exception of its own kind": raises_odd,
+    "an object that raises": Hostile(),
+    "an async function": asynchronous,
+    "changes the dtype of its input": ruins_its_input,
+    "returns an object that raises": lambda s: Hostile(),
+    "returns more than fits into memory": lambda s: np.broadcast_to(0.0, (10**6, 10**6)),
+    "returns huge numbers": lambda s: np.full((5, 3), 1e308),
+    "returns a function": lambda s: raises_odd,
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_nothing_escapes_from_a_check(kind, capsys):
+    with np.errstate(all="raise"):
+        space = notebook(softmax=HOSTILE[kind])
+    assert space["verdict"].status == "not yet" and space["softmax"] is SOFTMAX.solution
+    assert "at 0x" not in space["verdict"].text
+    assert capsys.readouterr().err == ""
+    assert notebook(softmax=closes_stdout)["verdict"].status == "right"
+
+
 @pytest.mark.parametrize(
     "names, status, text",
     [
@@ -261,7 +379,11 @@ class softmax:
         ({"softmax": SOFTMAX.reference}, "not yours", "This is the course's own function, not yours."),
         ({"softmax": SOFTMAX.solution}, "not yours", "Run the cell with your `def` again, then this one."),
         ({"softmax": functools.partial(SOFTMAX.reference, axis=-1)}, "not yours", "not yours"),
-        ({"softmax": lambda scores: ...}, "not started", "Write it in the cell above, run that cell, then this one."),
+        (
+            {"softmax": lambda scores: ...},
+            "not started",
+            "It still returns `...`. Write it in the cell above, run that cell, then this one.",
+        ),
         ({"softmax": lambda scores: right(scores)}, "right", "It is a lambda, which works as well as a def."),
     ],
 )

@@ -17,6 +17,15 @@ CELLS = {
     "raises": "def softmax(scores):\n    total = scores.sum()\n    return scores / undefined",
     "course": "from attnlib.numpy import softmax",
     "lambda": "softmax = lambda s: right_one(s)",
+    "broken differently": "deff softmax(scores):\n    return scores",
+    "fails before": "import scipyy\ndef softmax(scores):\n    return scores",
+    "twice": "def softmax(scores, scores):\n    return scores",
+    "imported": "from scipy.special import softmax",
+    "assigned": "other = lambda s: right_one(s)\nsoftmax = other",
+    "right one": "def right_one(s):\n    e = np.exp(s - s.max(axis=-1, keepdims=True))\n    return e / e.sum(axis=-1, keepdims=True)",
+    "prints": "def softmax(scores):\n    from IPython.display import display\n    display(scores)\n    print('shape', scores.shape)\n"
+    "    return scores * (scores.ndim == 1) + 0.5",
+    "called": "softmax(np.zeros(2))",
     "check": 'softmax = check("softmax")',
 }
 
@@ -51,7 +60,28 @@ def test_a_syntax_error_is_named_even_where_an_older_cell_still_works(run):
     assert "not yet" in text and "SyntaxError, '(' was never closed" in text
     assert "in line 2 of your cell: return np.exp(scores" in text
     assert "SyntaxError" in run("broken def", "check")
-    assert "right in all 10 cases" in run("broken", "right", "check")
+    assert "right in all 11 cases" in run("broken", "right", "check")
+    assert "SyntaxError" in run("right", "broken differently", "check")
+    assert "SyntaxError" in run("right", "twice", "check")
+
+
+def test_a_cell_that_failed_on_its_way_is_not_passed_over(run):
+    assert "Your newest cell did not run to its end" in run("right", "fails before", "check")
+    assert "right in all 11 cases" in run("fails before", "right", "called", "check")
+
+
+def test_a_broken_cell_is_forgotten_once_the_name_is_bound_otherwise(run):
+    assert "SyntaxError" not in run("broken", "imported", "check")
+    assert "right in all 11 cases" in run("right one", "broken", "assigned", "check")
+
+
+def test_figures_and_prints_of_an_answer_do_not_flood_the_check(run):
+    text = run("prints", "check")
+    assert (
+        text.count("shape (") == 1
+        and "It printed: shape (1, 2)" in text
+        and "array([[" not in text.split("scores = ")[0]
+    )
 
 
 def test_an_exception_is_shown_with_the_line_of_the_cell(run):
@@ -63,11 +93,11 @@ def test_an_exception_is_shown_with_the_line_of_the_cell(run):
 def test_verdicts_follow_the_cells(run):
     assert "not started" in run("stub", "check")
     assert "This is what comes of: one sum for the whole array" in run("wrong", "check")
-    assert "right in all 10 cases" in run("right", "check")
+    assert "right in all 11 cases" in run("right", "check")
     assert "This is the course's own" in run("stub", "check", "check")
     assert "This is the course's own" in run("course", "check")
     assert "There is no such name" in run("check")
-    assert "right in all 10 cases" in run("right", "check", "check")
+    assert "right in all 11 cases" in run("right", "check", "check")
 
 
 @settings(deadline=None, max_examples=40)

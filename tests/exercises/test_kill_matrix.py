@@ -79,9 +79,9 @@ def test_inputs_can_be_copied(exercise):
 
 def test_a_check_answers_in_under_200_ms(exercise):
     for answer in (exercise.solution, exercise.mistakes[-1].wrong, lambda *args: np.zeros(3)):
-        start = time.perf_counter()
+        start = time.process_time()  # of this process, whatever else the machine does
         judge(exercise, answer)
-        assert time.perf_counter() - start < 0.2
+        assert time.process_time() - start < 0.2
 
 
 def test_solutions_are_short_and_have_the_name_and_the_signature_of_the_stub(exercise):

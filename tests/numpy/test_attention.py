@@ -49,9 +49,29 @@ def test_nan_stays_in_its_row():
     np.testing.assert_array_equal(weights[2], [0.5, 0.5])
 
 
-def test_a_masked_nan_score_does_no_harm():
-    weights = masked_softmax(np.array([[np.nan, 0.0, 0.0]]), np.array([False, True, True]))
-    np.testing.assert_array_equal(weights, [[0, 0.5, 0.5]])
+@pytest.mark.parametrize("score", [np.nan, np.inf, -np.inf])
+def test_a_masked_score_does_no_harm_whatever_it_is(score):
+    allowed = np.array([False, True, True])
+    for mask in (allowed, np.where(allowed, 0, -np.inf)):
+        weights = masked_softmax(np.array([[score, 0.0, 0.0]]), mask)
+        np.testing.assert_array_equal(weights, [[0, 0.5, 0.5]])
+
+
+def test_a_row_with_nothing_to_attend_to_is_zero_even_where_values_are_not_numbers():
+    value = np.array([[np.nan, np.inf], [1.0, 2.0]])
+    mask = np.array([[False, False], [True, True]])
+    output = scaled_dot_product_attention(np.ones((2, 3)), np.ones((2, 3)), value, mask)
+    np.testing.assert_array_equal(output[0], [0, 0])
+    assert np.isnan(output[1, 0])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_extreme_numbers_raise_no_floating_point_error(dtype):
+    with np.errstate(all="raise"):
+        largest = np.finfo(dtype).max
+        np.testing.assert_array_equal(softmax(np.array([largest, -largest], dtype)), [1, 0])
+        softmax(np.array([0, -12], dtype))
+        scaled_dot_product_attention(*3 * (np.array([[1e-3, 5], [-3, 1e-4]], dtype),))
 
 
 def test_a_finite_fill_is_added_as_it_is_given():
@@ -148,11 +168,30 @@ ERRORS = {
     ),
     "integers": (
         lambda: scaled_dot_product_attention(Q, K.astype(int), V),
-        "key has dtype int64; expected float16, float32 or float64. Try key.astype(np.float32).",
+        "key has dtype int64; expected float16, float32 or float64, in this machine's byte order. "
+        "Try np.asarray(key).astype(np.float32).",
     ),
-    "integer scores": (lambda: softmax(np.array([1, 2])), "Try scores.astype(np.float32)."),
+    "integer scores": (lambda: softmax(np.array([1, 2])), "Try np.asarray(scores).astype(np.float32)."),
     "booleans": (lambda: softmax(np.array([True, False])), "scores has dtype bool"),
     "complex numbers": (lambda: softmax(np.array([1j])), "scores has dtype complex128"),
+    "other byte order": (
+        lambda: softmax(np.ones(2, ">f8" if np.little_endian else "<f8")),
+        "in this machine's byte order. Try np.asarray(scores).astype(np.float64).",
+    ),
+    "scale of another kind": (lambda: attention_scores(Q, K, scale="2"), "scale is '2'; expected one real number"),
+    "scale with axes": (lambda: attention_scores(Q, K, scale=np.ones((2, 1))), "expected one real number, or None"),
+    "masked array as mask": (
+        lambda: masked_softmax(Q, np.ma.masked_array(np.ones((2, 4), bool))),
+        "mask is a NumPy masked array",
+    ),
+    "additive mask of another byte order": (
+        lambda: masked_softmax(Q, np.zeros((2, 4), ">f8" if np.little_endian else "<f8")),
+        "Try mask.astype(np.float64).",
+    ),
+    "one number for each value": (
+        lambda: scaled_dot_product_attention(Q, K, np.ones(3)),
+        "or value[:, None] for values of one number",
+    ),
     "two dtypes": (
         lambda: attention_scores(Q, K.astype(np.float32)),
         "key is float32 and query is float64; expected one dtype, since nothing is promoted behind your back. "

@@ -78,11 +78,31 @@ def test_sequential_steps(n, reach, steps):
         (lambda: mean_of_values(np.ones(3)), "values has shape [3]; expected [n, d]"),
         (lambda: mean_of_values(np.ones((0, 3))), "values has shape [0, 3]"),
         (lambda: soft_lookup(np.ones(3), np.ones((4, 2)), np.ones((4, 1)), 1.0), "query is [3] and keys are [4, 2]"),
-        (lambda: soft_lookup(np.ones(2), np.ones((4, 2)), np.ones((3, 1)), 1.0), "4 keys and 3 values"),
-        (lambda: sequential_steps(0, 1), "n=0 and reach=1; expected both to be at least 1"),
+        (lambda: nearest_lookup(np.ones(2), np.ones((0, 2)), np.ones((0, 1))), "keys are [0, 2] and values are [0, 1]"),
+        (lambda: nudge(np.eye(2), np.ones((2, 2), int), np.ones(2)), "inputs has dtype int64; expected float16"),
+        (lambda: nudge(np.eye(2), np.ones((2, 2)), np.zeros(2)), "expected [n, d] and [d], not all zeros"),
+        (lambda: last_state(np.eye(3), np.ones((2, 2))), "w is [3, 3] and inputs are [2, 2]"),
+        (lambda: sequential_steps(5.5, 2), "n=5.5 and reach=2; expected whole numbers from 1 on"),
+        (
+            lambda: soft_lookup(np.ones(2), np.ones((4, 2)), np.ones((3, 1)), 1.0),
+            "keys are [4, 2] and values are [3, 1]",
+        ),
+        (lambda: sequential_steps(0, 1), "n=0 and reach=1; expected whole numbers from 1 on"),
     ],
 )
 def test_errors(call, text):
     with pytest.raises(ValueError) as error:
         call()
-    assert text in str(error.value)
+    assert text.replace("int64", str(np.dtype(int))) in str(error.value)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_dtypes_are_kept(dtype):
+    rng = np.random.default_rng(0)
+    query, keys, values = (rng.normal(size=size).astype(dtype) for size in (3, (4, 3), (4, 2)))
+    assert soft_lookup(query, keys, values, np.float64(2)).dtype == dtype
+    assert nearest_lookup(query, keys, values).dtype == mean_of_values(values).dtype == dtype
+    assert last_state(np.eye(3, dtype=dtype), keys).dtype == dtype
+    found = nearest_lookup(query, keys, values)
+    found += 1  # a copy
+    assert not np.shares_memory(found, values)
