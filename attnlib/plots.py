@@ -178,7 +178,7 @@ def weighted_mean(values: np.ndarray, weights: np.ndarray, labels: Sequence[str]
         side = {"ha": "left" if away[0] >= 0 else "right", "va": "bottom" if away[1] >= 0 else "top"}
         ax.annotate(f"{label} {weight:.2f}", value, 6 * away, textcoords="offset points", fontsize=10, zorder=4, **side)
     ax.scatter(*mean, s=150, marker="*", color=ORANGE, edgecolor="white", zorder=3)
-    ax.margins(0.3)
+    ax.margins(0.45, 0.25)
     _tidy(ax)
     parts = ", ".join(f"{label} {weight:.2f}" for label, weight in zip(labels, weights))
     _say(
