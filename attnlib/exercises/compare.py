@@ -44,12 +44,16 @@ def run(function: Callable, case: Case) -> Outcome:
             error = caught
     if type(value) is np.ndarray:
         value = value.copy()  # a function may hand out the same buffer each time
-    changed = [i for i, (now, was) in enumerate(zip(args, case.args)) if not np.array_equal(now, was, equal_nan=True)]
+    changed = [
+        i
+        for i, (now, was) in enumerate(zip(args, case.args))
+        if now is not was and not np.array_equal(now, was, equal_nan=True)
+    ]
     return Outcome(value, error, changed, printed.getvalue())
 
 
 def plain(value: Any) -> np.ndarray | None:
-    """The value as a plain array of numbers, or None where it is not one (a subclass, booleans, objects, ragged lists)."""
+    """The value as a plain array of numbers or booleans, or None where it is not one (a subclass, objects, ragged lists)."""
     if type(value) in (list, tuple):
         try:
             value = np.array(value)
@@ -57,7 +61,14 @@ def plain(value: Any) -> np.ndarray | None:
             return None
     elif type(value) in (int, float) or isinstance(value, np.number):
         value = np.asarray(value)
-    return value if type(value) is np.ndarray and value.dtype.kind in "fiu" else None
+    return value if type(value) is np.ndarray and value.dtype.kind in "fiub" else None
+
+
+def same_type(answer: np.ndarray, expected: np.ndarray) -> bool:
+    """Floating, whole or boolean like the expected result; where that is float16 or float32, exactly its dtype."""
+    if str(expected.dtype) in TOLERANCE:
+        return answer.dtype == expected.dtype
+    return answer.dtype.kind.replace("u", "i") == expected.dtype.kind.replace("u", "i")
 
 
 def close(answer: np.ndarray, other: np.ndarray, dtype: np.dtype) -> bool:
@@ -84,11 +95,11 @@ def fault(view: Callable | None, case: Case, outcome: Outcome) -> str:
         faults = [fault(view, case._replace(expected=want), outcome._replace(value=got)) for got, want in parts]
         return next(filter(None, faults), "")
     answer, expected = plain(outcome.value), plain(case.expected)
-    if answer is None:
+    if answer is None or (answer.dtype.kind == "b" and expected.dtype.kind != "b"):
         return "type"
     if answer.shape != expected.shape:
         return "shape"
-    if (answer.dtype.kind == "f") != (expected.dtype.kind == "f"):
+    if not same_type(answer, expected):
         return "type"
     if not close(seen(view, case, answer), seen(view, case, expected), answer.dtype):
         return "value"
@@ -108,4 +119,6 @@ def agree(view: Callable | None, case: Case, answer: Outcome, mistake: Outcome) 
     got, known = plain(answer.value), plain(mistake.value)
     if got is None or known is None:
         return type(answer.value) is type(mistake.value)
+    if str(plain(case.expected).dtype) in TOLERANCE and got.dtype != known.dtype:
+        return False
     return close(seen(view, case, got), seen(view, case, known), got.dtype)

@@ -65,6 +65,8 @@ def changed_input(answer: Callable, outcome: Outcome) -> str:
 
 def literal(arg: Any) -> str:
     """An argument as code that makes it again."""
+    if isinstance(arg, type):
+        return f"np.{arg.__name__}"  # a dtype
     return f"np.array({arg.tolist()})" if isinstance(arg, np.ndarray) else repr(arg)
 
 
