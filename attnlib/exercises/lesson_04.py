@@ -213,6 +213,11 @@ def _plain(scores):
     return _over(np.exp(scores - scores.max(axis=-1, keepdims=True)))
 
 
+def _unkept(scores):
+    exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1)
+
+
 def _filled(fill):
     return lambda s, m: _plain(np.where(m, s, fill))
 
@@ -317,6 +322,17 @@ masked_mistakes = [
         also=(
             lambda s, m: np.exp(np.where(m, s, -np.inf)) / np.exp(np.where(m, s, -np.inf)).sum(axis=-2, keepdims=True),
         ),
+    ),
+    Mistake(
+        "keepdims=True is missing in the sum",
+        lambda s, m: _unkept(np.where(m, s, -np.inf)),
+        "The sums have lost their last axis, so NumPy lines them up with the columns: silently in a square, else an error.",
+        also=(lambda s, m: np.exp(s) * m / (np.exp(s) * m).sum(axis=-1),),
+    ),
+    Mistake(
+        "keepdims=True is missing in the maximum",
+        lambda s, m: _over(np.exp(np.where(m, s, -np.inf) - np.where(m, s, -np.inf).max(axis=-1))),
+        "The maxima have lost their last axis, so each is subtracted from a column, not from its row.",
     ),
     Mistake(
         "one sum for the whole array",
