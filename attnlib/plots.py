@@ -233,6 +233,44 @@ def curves(
     )
 
 
+def mask_grid(mask: np.ndarray, queries: Sequence[str], keys: Sequence[str], ax: Axes) -> None:
+    """Draw a boolean mask: light where a query may look, dark where it may not.
+
+    Parameters
+    ----------
+    mask : array [n_query, n_key], bool
+        True = may attend.
+    queries, keys : n_query and n_key labels
+        Short ones, such as places.
+    ax : Axes
+    """
+    _check(queries, mask, "queries", "rows of the mask")
+    _check(keys, mask.T, "keys", "columns of the mask")
+    ax.imshow(mask, vmin=0, vmax=1, cmap="cividis", aspect="auto")
+    ax.set_xticks(range(len(keys)), keys)
+    ax.set_yticks(range(len(queries)), queries)
+    ax.set_xticks(np.arange(len(keys) - 1) + 0.5, minor=True)
+    ax.set_yticks(np.arange(len(queries) - 1) + 0.5, minor=True)
+    ax.grid(which="minor", color="white", linewidth=1)
+    ax.tick_params(which="minor", length=0)
+    ax.set(xlabel="key: looked at", ylabel="query: looks")
+    rows = [_places(row) for row in mask]
+    if all(row == rows[0] for row in rows):
+        _say(f"Map of what may be attended: all {len(rows)} queries at {rows[0]}.")
+    else:
+        _say(f"Map of what may be attended: {', '.join(f'{q} at {row}' for q, row in zip(queries, rows))}.")
+
+
+def _places(row: np.ndarray) -> str:
+    """Which keys a row allows, as numbers: ``0 to 3``, or ``0 and 2``, or ``none of 4``."""
+    allowed = np.flatnonzero(row)
+    if len(allowed) == 0:
+        return f"none of {len(row)}"
+    if len(allowed) > 2 and allowed[-1] - allowed[0] == len(allowed) - 1:
+        return f"{allowed[0]} to {allowed[-1]}"
+    return " and ".join(str(place) for place in allowed)
+
+
 def _write_numbers(weights: np.ndarray, where: np.ndarray, ax: Axes) -> None:
     for row, column in np.argwhere(where):
         weight = weights[row, column]

@@ -97,3 +97,11 @@ def test_what_does_not_fit_is_refused(draw, text, ax):
         except ValueError as error:
             assert text in str(error)
             raise
+
+
+def test_a_mask(ax, said):
+    mask = np.array([[True, False, False, False], [True, False, True, False], [False] * 4, [True, True, True, False]])
+    plots.mask_grid(mask, range(4), range(4), ax)
+    assert said() == ("Map of what may be attended: 0 at 0, 1 at 0 and 2, 2 at none of 4, 3 at 0 to 2.")
+    plots.mask_grid(mask[[0, 0]], range(2), range(4), ax)
+    assert said() == "Map of what may be attended: all 2 queries at 0.\n"

@@ -70,7 +70,26 @@ def lesson_02() -> dict[str, np.ndarray]:
     return {"query": query, "key": key, "value": x, "output": output.numpy()}
 
 
-LESSONS = {function.__name__: function for function in (lesson_00, lesson_01, lesson_02)}
+def lesson_04() -> dict[str, np.ndarray]:
+    """F.scaled_dot_product_attention under masks, its own is_causal, and torch.softmax of a row with nothing in it."""
+    rng = np.random.default_rng(0)
+    query, key, value = (rng.normal(size=(2, 5, width)) for width in (4, 4, 3))
+    allowed = np.tril(np.ones((5, 5), dtype=bool)) & (np.arange(5) < np.array([5, 3])[:, None, None])
+    nothing = np.zeros((2, 1, 5), dtype=bool)
+    arrays = [torch.from_numpy(array) for array in (query, key, value)]
+    attend = nn.functional.scaled_dot_product_attention
+    results = {
+        "combined": attend(*arrays, attn_mask=torch.from_numpy(allowed)),
+        "added": attend(*arrays, attn_mask=torch.from_numpy(np.where(allowed, 0, -np.inf))),
+        "is_causal": attend(*arrays, is_causal=True),
+        "is_causal_two_queries": attend(arrays[0][:, :2], *arrays[1:], is_causal=True),
+        "nothing": attend(*arrays, attn_mask=torch.from_numpy(nothing)),
+        "softmax_of_nothing": torch.softmax(torch.full((1, 3), -torch.inf, dtype=torch.float64), dim=-1),
+    }
+    return {"query": query, "key": key, "value": value} | {name: result.numpy() for name, result in results.items()}
+
+
+LESSONS = {function.__name__: function for function in (lesson_00, lesson_01, lesson_02, lesson_04)}
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)

@@ -90,7 +90,7 @@ def unchanged(now: Any, was: Any) -> bool:
 
 
 def plain(value: Any) -> np.ndarray | None:
-    """The value as a plain array of numbers, or None where it is not one (a subclass, booleans, objects, ragged lists)."""
+    """The value as a plain array of numbers or booleans, or None where it is not one (a subclass, objects, ragged lists)."""
     if type(value) in (list, tuple):
         try:
             value = np.array(value)
@@ -98,7 +98,14 @@ def plain(value: Any) -> np.ndarray | None:
             return None
     elif type(value) in (int, float) or isinstance(value, np.number):
         value = np.asarray(value)
-    return value if type(value) is np.ndarray and value.dtype.kind in "fiu" else None
+    return value if type(value) is np.ndarray and value.dtype.kind in "fiub" else None
+
+
+def same_type(answer: np.ndarray, expected: np.ndarray) -> bool:
+    """Floating, whole or boolean like the expected result; where that is float16 or float32, exactly its dtype."""
+    if str(expected.dtype) in TOLERANCE:
+        return answer.dtype == expected.dtype
+    return answer.dtype.kind.replace("u", "i") == expected.dtype.kind.replace("u", "i")
 
 
 def close(answer: np.ndarray, other: np.ndarray, dtype: np.dtype) -> bool:
@@ -125,11 +132,11 @@ def fault(view: Callable | None, case: Case, outcome: Outcome) -> str:
         faults = [fault(view, case._replace(expected=want), outcome._replace(value=got)) for got, want in parts]
         return next(filter(None, faults), "")
     answer, expected = plain(outcome.value), plain(case.expected)
-    if answer is None:
+    if answer is None or (answer.dtype.kind == "b" and expected.dtype.kind != "b"):
         return "type"
     if answer.shape != expected.shape:
         return "shape"
-    if (answer.dtype.kind == "f") != (expected.dtype.kind == "f"):
+    if not same_type(answer, expected):
         return "type"
     if not close(seen(view, case, answer), seen(view, case, expected), answer.dtype):
         return "value"
@@ -142,7 +149,12 @@ def agree(view: Callable | None, case: Case, answer: Outcome, mistake: Outcome) 
         return type(answer.error) is type(mistake.error) and text_of(answer.error) == text_of(mistake.error)
     got, known = plain(answer.value), plain(mistake.value)
     if got is not None and known is not None:
-        return close(seen(view, case, got), seen(view, case, known), got.dtype)
+        narrow = (
+            str(np.asarray(case.expected).dtype) in TOLERANCE
+        )  # where the dtype is part of the task, it has to agree
+        return (got.dtype == known.dtype or not narrow) and close(
+            seen(view, case, got), seen(view, case, known), got.dtype
+        )
     if type(answer.value) is type(mistake.value) is tuple and len(answer.value) == len(mistake.value):
         wanted = case.expected if isinstance(case.expected, tuple) else answer.value
         parts = zip(wanted, answer.value, mistake.value)

@@ -91,6 +91,8 @@ def changed_input(answer: Callable, outcome: Outcome) -> str:
 
 def literal(arg: Any) -> str:
     """An argument as code that makes it again."""
+    if isinstance(arg, type):
+        return f"np.{arg.__name__}"  # a dtype
     return f"np.array({arg.tolist()})" if isinstance(arg, np.ndarray) else repr(arg)
 
 
@@ -103,7 +105,8 @@ def brief(value: Any, digits: int = 4) -> str:
         return cut(re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value)))
     if array.dtype.kind == "f":
         array = array.astype(np.float64)
-        array = np.where(np.abs(array) < 1e9, np.round(array, digits), array) + 0.0  # no −0.0
+        small = np.where(np.abs(array) < 1e9, array, 0)
+        array = np.where(np.abs(array) < 1e9, np.round(small, digits), array) + 0.0  # no −0.0
     return cut(str(array.tolist()))
 
 

@@ -2,10 +2,12 @@
 
 from attnlib.numpy.attention import attention_scores, masked_softmax, scaled_dot_product_attention, softmax
 from attnlib.numpy.lookup import mean_of_values, nearest_lookup, sequential_steps, soft_lookup
+from attnlib.numpy.masks import causal_mask, padding_mask, to_additive
 from attnlib.numpy.recurrent import gradient_norms, last_state, nudge, orthogonal, readout_accuracy
 
 __all__ = [
     "attention_scores",
+    "causal_mask",
     "gradient_norms",
     "last_state",
     "masked_softmax",
@@ -13,9 +15,11 @@ __all__ = [
     "nearest_lookup",
     "nudge",
     "orthogonal",
+    "padding_mask",
     "readout_accuracy",
     "scaled_dot_product_attention",
     "sequential_steps",
     "soft_lookup",
     "softmax",
+    "to_additive",
 ]

@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 from attnlib.exercises import all_exercises
-from attnlib.numpy import softmax
 
 torch = pytest.importorskip("torch")
 FOLDER = Path(__file__).with_name("bank")
@@ -37,6 +36,12 @@ def test_every_mistake_is_diagnosed_or_excused():
     assert named <= set(BANK)
     assert set(BANK) - named == set(EXCUSED)
     assert all(len(reason) > 20 for reason in EXCUSED.values())
+
+
+def softmax(scores, axis=-1):
+    """As public code has it: a row of −∞ becomes NaN."""
+    exponentials = np.exp(scores - scores.max(axis=axis, keepdims=True))
+    return exponentials / exponentials.sum(axis=axis, keepdims=True)
 
 
 def same(ours, theirs):

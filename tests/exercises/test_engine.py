@@ -438,3 +438,38 @@ def test_solution_case_and_progress(capsys):
     )
     with pytest.raises(ValueError, match="no exercise 'sofmax' in lesson 02. Try one of: softmax, attention_scores"):
         check("sofmax")
+
+
+# Booleans, and results of one dtype -----------------------------------------------------------------------------------
+
+MASK = Exercise(
+    "mask",
+    lambda lengths: lengths > 0,
+    lambda lengths: lengths > 0,
+    lambda rng: [Case("by hand", (np.array([0, 2]),), np.array([False, True]))],
+    [Mistake("inverted", lambda lengths: lengths == 0, "The other way round.")],
+)
+CAST = Exercise(
+    "cast",
+    lambda mask, dtype: mask.astype(dtype),
+    lambda mask, dtype: mask.astype(dtype),
+    lambda rng: [Case("by hand", (np.array([True]), dtype)) for dtype in (np.float64, np.float32, np.float16)],
+    [Mistake("always float32", lambda mask, dtype: mask.astype(np.float32), "Use dtype.")],
+)
+
+
+def test_where_booleans_are_expected_numbers_are_of_the_wrong_type():
+    assert judge(MASK, lambda lengths: [length > 0 for length in lengths.tolist()]).status == "right"
+    for number in (int, float):
+        verdict = judge(MASK, lambda lengths, number=number: (lengths > 0).astype(number))
+        assert f"of {np.dtype(number)}; expected a plain NumPy array of bool." in verdict.text
+    verdict = judge(MASK, lambda lengths: (lengths == 0).astype(int))
+    assert verdict.mistakes == tuple(MASK.mistakes)
+    assert "yours:    [1, 0]" in verdict.text and "expected: [False, True]" in verdict.text
+
+
+def test_where_a_narrow_dtype_is_expected_another_is_of_the_wrong_type():
+    verdict = judge(CAST, lambda mask, dtype: mask.astype(float))
+    assert not verdict.mistakes and "of float64; expected a plain NumPy array of float32." in verdict.text
+    assert "dtype = np.float32" in verdict.text and "mask = np.array([True])" in verdict.text
+    assert judge(CAST, CAST.mistakes[0].wrong).mistakes == tuple(CAST.mistakes)
