@@ -3,9 +3,11 @@
 from attnlib.numpy.attention import attention_scores, masked_softmax, scaled_dot_product_attention, softmax
 from attnlib.numpy.lookup import mean_of_values, nearest_lookup, sequential_steps, soft_lookup
 from attnlib.numpy.recurrent import gradient_norms, last_state, nudge, orthogonal, readout_accuracy
+from attnlib.numpy.scaling import entropy, score_variance, softmax_jacobian, steer_query, temperature_softmax
 
 __all__ = [
     "attention_scores",
+    "entropy",
     "gradient_norms",
     "last_state",
     "masked_softmax",
@@ -15,7 +17,11 @@ __all__ = [
     "orthogonal",
     "readout_accuracy",
     "scaled_dot_product_attention",
+    "score_variance",
     "sequential_steps",
     "soft_lookup",
     "softmax",
+    "softmax_jacobian",
+    "steer_query",
+    "temperature_softmax",
 ]
