@@ -188,7 +188,7 @@ def steer_query(
     """
     query = _check_rows(query=query)
     row, key, value = check_shapes(query[..., None, :], key, value)
-    (target,) = check_floats(target=target)
+    _, target = check_floats(query=query, target=target)
     if target.shape[-1:] != value.shape[-1:]:
         raise ValueError(
             f"target is {list(target.shape)} and value is {list(value.shape)}; expected the same width d_v in the last "
