@@ -578,6 +578,10 @@ jacobian_mistakes = [
         "np.diag and np.outer, which know one row only",
         lambda w: np.diag(w) - np.outer(w, w),
         "Right for one row. For more, build both from `weights[..., :, None]` and `weights[..., None, :]`.",
+        also=(
+            lambda w: np.diagflat(w) - np.dot(w.reshape(-1, 1), w.reshape(1, -1)),
+            lambda w: np.diag(w) - w[:, None] @ w[None, :],
+        ),
     ),
     Mistake(
         "`weights[:, None]` counts from the front",
