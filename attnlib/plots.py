@@ -271,6 +271,32 @@ def _places(row: np.ndarray) -> str:
     return " and ".join(str(place) for place in allowed)
 
 
+def jacobian_heatmap(jacobian: np.ndarray, words: Sequence[str], ax: Axes) -> None:
+    """Draw how each weight (row) moves for each unit of each score (column): up is orange, down is purple.
+
+    Parameters
+    ----------
+    jacobian : array [n, n]
+        Jacobian of softmax; its numbers lie between −0.25 and 0.25 and are written into the cells
+        with their sign, if they are not nearly 0.
+    words : n strings
+    ax : Axes
+    """
+    _check(words, jacobian, "words", "rows of the Jacobian")
+    ax.imshow(jacobian, vmin=-0.25, vmax=0.25, cmap="PuOr_r")
+    ax.set_xticks(range(len(words)), words, rotation=90)
+    ax.set_yticks(range(len(words)), words)
+    ax.set(xlabel="score raised", ylabel="weight moves")
+    for (row, column), number in np.ndenumerate(jacobian):
+        if abs(number) >= 0.005:
+            text, colour = f"{number:+.2f}".replace("-", "−"), "white" if abs(number) > 0.17 else "black"
+            ax.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
+    own = ", ".join(f"{word} {number:.2f}" for word, number in zip(words, np.diag(jacobian)))
+    _say(
+        f"Map of changes, each weight with its own score: {own}; all numbers together have norm {_number(np.linalg.norm(jacobian))}."
+    )
+
+
 def _write_numbers(weights: np.ndarray, where: np.ndarray, ax: Axes) -> None:
     for row, column in np.argwhere(where):
         weight = weights[row, column]
@@ -297,6 +323,8 @@ def _ranking(words: Sequence[str], numbers: np.ndarray, asker: int, what: str = 
 
 
 def _number(number: float) -> str:
+    if number == int(number) and abs(number) < 100_000:
+        return f"{number:.0f}"
     return f"{number:.3g}" if abs(number) < 0.01 or abs(number) >= 1000 else f"{number:.2f}".removesuffix(".00")
 
 

@@ -74,6 +74,15 @@ def test_curves(ax, said):
     assert len(styles) == 2  # told apart without colour
 
 
+def test_jacobian(ax, said):
+    weights = np.array([0.5, 0.5, 0.0])
+    plots.jacobian_heatmap(np.diag(weights) - np.outer(weights, weights), WORDS, ax)
+    assert said() == (
+        "Map of changes, each weight with its own score: the 0.25, cat 0.25, the 0.00; all numbers together have norm 0.50.\n"
+    )
+    assert [text.get_text() for text in ax.texts] == ["+0.25", "−0.25", "−0.25", "+0.25"]  # nearly 0 stays blank
+
+
 @pytest.mark.parametrize(
     "draw, text",
     [
@@ -83,6 +92,7 @@ def test_curves(ax, said):
         ),
         (lambda ax: plots.bars(np.ones(4), WORDS, 0, ax), "3 words and 4 numbers"),
         (lambda ax: plots.weights_heatmap(np.ones((2, 3)), ["a"], WORDS, ax), "1 queries and 2 rows of weights"),
+        (lambda ax: plots.jacobian_heatmap(np.eye(2), WORDS, ax), "3 words and 2 rows of the Jacobian"),
         (
             lambda ax: plots.curves([1], {str(i): [1] for i in range(5)}, ax, xlabel="", ylabel=""),
             "5 curves; expected at most 4",

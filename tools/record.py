@@ -89,7 +89,29 @@ def lesson_04() -> dict[str, np.ndarray]:
     return {"query": query, "key": key, "value": value} | {name: result.numpy() for name, result in results.items()}
 
 
-LESSONS = {function.__name__: function for function in (lesson_00, lesson_01, lesson_02, lesson_04)}
+def lesson_03() -> dict[str, np.ndarray]:
+    """A query that is steered: weights, their entropy and Jacobian, and autograd's gradient, scaled and unscaled."""
+    rng = np.random.default_rng(3)
+    query, key = rng.normal(size=64), rng.normal(size=(8, 64))
+    value = target = torch.eye(8, dtype=torch.float64)
+    arrays = {"query": query, "key": key}
+    for name, scale in (("scaled", None), ("unscaled", 1.0)):  # None is PyTorch's own 1 / √d_k
+        row = torch.from_numpy(query).clone().requires_grad_()
+        inputs = row[None], torch.from_numpy(key), value
+        output = nn.functional.scaled_dot_product_attention(*inputs, scale=scale)[0]  # values are unit vectors: weights
+        ((output - target[0]) ** 2).sum().backward()
+        weights = output.detach()
+        scores = torch.log(weights)  # softmax gives these weights back
+        arrays |= {
+            f"weights_{name}": weights.numpy(),
+            f"gradient_{name}": row.grad.numpy(),
+            f"entropy_{name}": torch.distributions.Categorical(probs=weights).entropy().numpy(),
+            f"jacobian_{name}": torch.func.jacrev(lambda s: torch.softmax(s, dim=-1))(scores).numpy(),
+        }
+    return arrays
+
+
+LESSONS = {name: function for name, function in globals().items() if name.startswith("lesson_")}
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)

@@ -149,12 +149,12 @@ def agree(view: Callable | None, case: Case, answer: Outcome, mistake: Outcome) 
         return type(answer.error) is type(mistake.error) and text_of(answer.error) == text_of(mistake.error)
     got, known = plain(answer.value), plain(mistake.value)
     if got is not None and known is not None:
-        narrow = (
-            str(np.asarray(case.expected).dtype) in TOLERANCE
-        )  # where the dtype is part of the task, it has to agree
-        return (got.dtype == known.dtype or not narrow) and close(
-            seen(view, case, got), seen(view, case, known), got.dtype
-        )
+        wanted = np.asarray(case.expected).dtype
+        if wanted.kind != "b" and "b" in (got.dtype.kind, known.dtype.kind):
+            return False  # True is not the number 1
+        if str(wanted) in TOLERANCE and got.dtype != known.dtype:
+            return False  # the dtype is part of the task
+        return close(seen(view, case, got), seen(view, case, known), got.dtype)
     if type(answer.value) is type(mistake.value) is tuple and len(answer.value) == len(mistake.value):
         wanted = case.expected if isinstance(case.expected, tuple) else answer.value
         parts = zip(wanted, answer.value, mistake.value)

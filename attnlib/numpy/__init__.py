@@ -4,10 +4,12 @@ from attnlib.numpy.attention import attention_scores, masked_softmax, scaled_dot
 from attnlib.numpy.lookup import mean_of_values, nearest_lookup, sequential_steps, soft_lookup
 from attnlib.numpy.masks import causal_mask, padding_mask, to_additive
 from attnlib.numpy.recurrent import gradient_norms, last_state, nudge, orthogonal, readout_accuracy
+from attnlib.numpy.scaling import entropy, score_variance, softmax_jacobian, steer_query, temperature_softmax
 
 __all__ = [
     "attention_scores",
     "causal_mask",
+    "entropy",
     "gradient_norms",
     "last_state",
     "masked_softmax",
@@ -18,8 +20,12 @@ __all__ = [
     "padding_mask",
     "readout_accuracy",
     "scaled_dot_product_attention",
+    "score_variance",
     "sequential_steps",
     "soft_lookup",
     "softmax",
     "to_additive",
+    "softmax_jacobian",
+    "steer_query",
+    "temperature_softmax",
 ]
