@@ -44,7 +44,11 @@ def run(function: Callable, case: Case) -> Outcome:
             error = caught
     if type(value) is np.ndarray:
         value = value.copy()  # a function may hand out the same buffer each time
-    changed = [i for i, (now, was) in enumerate(zip(args, case.args)) if not np.array_equal(now, was, equal_nan=True)]
+    changed = [
+        i
+        for i, (now, was) in enumerate(zip(args, case.args))
+        if now is not was and not np.array_equal(now, was, equal_nan=True)
+    ]
     return Outcome(value, error, changed, printed.getvalue())
 
 
