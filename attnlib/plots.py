@@ -250,8 +250,9 @@ def head_cells(places: np.ndarray, n_heads: int, d_model: int, ax: Axes, *, titl
     _, n, width = blocks.shape
     for (block, row, column), cell in np.ndenumerate(blocks):
         left = block * (width + 0.7) + column
-        colour = LINES[cell % d_model * n_heads // d_model][0]
-        ax.add_patch(Rectangle((left, row), 1, 1, facecolor=colour, alpha=0.35, linewidth=0))
+        head = cell % d_model * n_heads // d_model
+        shade = 0.5 if head % 2 == 0 else 0.2  # told apart in grey print too
+        ax.add_patch(Rectangle((left, row), 1, 1, facecolor=LINES[head][0], alpha=shade, linewidth=0))
         ax.add_patch(Rectangle((left, row), 1, 1, fill=False, edgecolor="white", linewidth=2))
         ax.text(left + 0.5, row + 0.5, names[block][row][column], ha="center", va="center", fontsize=10, color=BLACK)
     if places.ndim == 3:
