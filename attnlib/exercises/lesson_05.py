@@ -348,6 +348,16 @@ multi_head_mistakes = [
         "Row i of the output should come from row i of every head. Use your `merge_heads`.",
     ),
     Mistake(
+        "the heads are not merged",
+        _own(merge=lambda found: found, out=lambda found, w, x: found),
+        "You have [..., n_heads, n, d_v]. Put the heads of each token side by side, then multiply by `w_output`.",
+    ),
+    Mistake(
+        "the heads are averaged, not put side by side",
+        _own(merge=lambda found: found.mean(axis=-3)),
+        "w_output has n_heads * d_v rows, since it wants all heads side by side. Use your `merge_heads`.",
+    ),
+    Mistake(
         "the heads of one token attend to each other",
         _own(
             split=_cut,
@@ -704,7 +714,13 @@ previous_and_first_mistakes = [
         "one head asks both questions",
         _set(w_query=_asks(lambda n: _to_previous(n) + _to_first(n), lambda n: np.zeros((n, n)))),
         "That is the one map of the beginning: it mixes. Give one question to the columns of each head.",
-        also=(_set(w_query=_asks(*[lambda n: _to_previous(n) + _to_first(n)] * 2)),),
+        also=(
+            _set(w_query=_asks(*[lambda n: _to_previous(n) + _to_first(n)] * 2)),
+            _set(
+                w_query=_asks(lambda n: _to_previous(n) + _to_first(n), lambda n: np.zeros((n, n))),
+                w_value=_blocks_of(1, 0, 0, 0),
+            ),
+        ),
     ),
     Mistake(
         "the next token instead of the previous one",
