@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.patches import FancyArrowPatch
+from matplotlib.patches import FancyArrowPatch, Rectangle
 from matplotlib.tri import Triangulation
 
 BLUE, ORANGE, GREEN, BLACK, GREY = "#0072B2", "#D55E00", "#009E73", "#222222", "#8a8a8a"
@@ -295,6 +295,43 @@ def jacobian_heatmap(jacobian: np.ndarray, words: Sequence[str], ax: Axes) -> No
     _say(
         f"Map of changes, each weight with its own score: {own}; all numbers together have norm {_number(np.linalg.norm(jacobian))}."
     )
+
+
+def head_cells(places: np.ndarray, n_heads: int, d_model: int, ax: Axes, *, title: str) -> None:
+    """Draw tokens as rows of cells, before or after they were split into heads, coloured by the head they belong to.
+
+    Parameters
+    ----------
+    places : array [n, d_model] or [n_heads, n, d_head], of whole numbers
+        Where each number stood: token * d_model + feature. ``np.arange(n * d_model).reshape(n, d_model)``, or what
+        splitting made of it. A cell is written as letter of the token and number of the feature, ``b0``.
+    n_heads : int
+        At most four, so that the colours can be told apart.
+    d_model : int
+    ax : Axes
+    title : str
+    """
+    blocks = places[None] if places.ndim == 2 else places
+    if n_heads > len(LINES):
+        raise ValueError(f"{n_heads} heads; expected at most {len(LINES)}, one for each colour. Try fewer heads.")
+    names = [[[f"{chr(97 + cell // d_model)}{cell % d_model}" for cell in row] for row in block] for block in blocks]
+    _, n, width = blocks.shape
+    for (block, row, column), cell in np.ndenumerate(blocks):
+        left = block * (width + 0.7) + column
+        head = cell % d_model * n_heads // d_model
+        shade = 0.5 if head % 2 == 0 else 0.2  # told apart in grey print too
+        ax.add_patch(Rectangle((left, row), 1, 1, facecolor=LINES[head][0], alpha=shade, linewidth=0))
+        ax.add_patch(Rectangle((left, row), 1, 1, fill=False, edgecolor="white", linewidth=2))
+        ax.text(left + 0.5, row + 0.5, names[block][row][column], ha="center", va="center", fontsize=10, color=BLACK)
+    if places.ndim == 3:
+        for block in range(len(blocks)):
+            ax.text(block * (width + 0.7) + width / 2, n + 0.4, f"head {block}", ha="center", va="center", fontsize=10)
+    ax.set(xlim=(0, len(blocks) * (width + 0.7) - 0.7), ylim=(n + 0.8, 0), aspect="equal")
+    ax.set_title(title, fontsize=10)
+    ax.axis("off")
+    rows = [", ".join(" ".join(row) for row in block) for block in names]
+    held = rows if places.ndim == 2 else [f"head {block} holds {held}" for block, held in enumerate(rows)]
+    _say(f"Cells, {title}: {'; '.join(held)}.")
 
 
 def _write_numbers(weights: np.ndarray, where: np.ndarray, ax: Axes) -> None:

@@ -83,6 +83,16 @@ def test_jacobian(ax, said):
     assert [text.get_text() for text in ax.texts] == ["+0.25", "−0.25", "−0.25", "+0.25"]  # nearly 0 stays blank
 
 
+def test_cells_of_heads(ax, said):
+    places = np.arange(8).reshape(2, 4)
+    plots.head_cells(places, 2, 4, ax, title="x")
+    assert said() == "Cells, x: a0 a1 a2 a3, b0 b1 b2 b3.\n"
+    plots.head_cells(places.reshape(2, 2, 2), 2, 4, ax, title="reshape alone")
+    assert said() == "Cells, reshape alone: head 0 holds a0 a1, a2 a3; head 1 holds b0 b1, b2 b3.\n"
+    colours = [patch.get_facecolor() for patch in ax.patches[-16::2]]  # a filled cell, then its border
+    assert colours[:2] == [colours[0]] * 2 != colours[2:4] and colours[:4] == colours[4:]  # by feature, not by place
+
+
 @pytest.mark.parametrize(
     "draw, text",
     [
@@ -97,6 +107,7 @@ def test_jacobian(ax, said):
             lambda ax: plots.curves([1], {str(i): [1] for i in range(5)}, ax, xlabel="", ylabel=""),
             "5 curves; expected at most 4",
         ),
+        (lambda ax: plots.head_cells(np.eye(5, dtype=int), 5, 5, ax, title=""), "5 heads; expected at most 4"),
         (lambda ax: plots.curves([1, 2], {"a": [1]}, ax, xlabel="", ylabel=""), "2 x and 1 numbers in 'a'"),
     ],
 )

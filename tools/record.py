@@ -111,6 +111,49 @@ def lesson_03() -> dict[str, np.ndarray]:
     return arrays
 
 
+def lesson_05() -> dict[str, np.ndarray]:
+    """nn.MultiheadAttention with a mask: its weights, output and maps; its parameters; and what training makes of the task."""
+    rng = np.random.default_rng(0)
+    module = nn.MultiheadAttention(8, 4, bias=False, batch_first=True, dtype=torch.float64)
+    for weight in module.parameters():
+        weight.data.copy_(torch.from_numpy(rng.normal(size=weight.shape) / np.sqrt(8)))
+    x, may_attend = rng.normal(size=(2, 5, 8)), np.tri(5, dtype=bool)
+    tensor = torch.from_numpy(x)
+    with torch.no_grad():  # PyTorch's True means: must not attend
+        output, maps = module(
+            tensor, tensor, tensor, attn_mask=torch.from_numpy(~may_attend), average_attn_weights=False
+        )
+    return {
+        "x": x,
+        "may_attend": may_attend,
+        "in_proj_weight": module.in_proj_weight.detach().numpy(),
+        "out_proj_weight": module.out_proj.weight.detach().numpy(),
+        "output": output.numpy(),
+        "maps": maps.numpy(),
+        "parameters": np.array(sum(w.numel() for w in nn.MultiheadAttention(512, 8).parameters())),
+    } | {f"trained_{n_heads}": trained_error(n_heads) for n_heads in (1, 2)}
+
+
+def trained_error(n_heads: int, n: int = 6, steps: int = 1_000) -> np.ndarray:
+    """Error on fresh sequences of heads that were trained to return the previous and the first vector."""
+    torch.manual_seed(0)
+    module = nn.MultiheadAttention(2 * n, n_heads, bias=False, batch_first=True)
+    optimiser = torch.optim.Adam(module.parameters(), lr=0.01)
+
+    def error(count: int) -> torch.Tensor:
+        numbers = torch.randn(count, n, n)
+        x = torch.cat([numbers, torch.eye(n).expand(count, n, n)], dim=-1)
+        target = torch.cat([numbers.roll(1, dims=1), numbers[:, :1].expand(count, n, n)], dim=-1)
+        return (module(x, x, x, need_weights=False)[0] - target)[:, 2:].square().mean()
+
+    for _ in range(steps):
+        optimiser.zero_grad()
+        error(128).backward()
+        optimiser.step()
+    with torch.no_grad():
+        return error(4_000).double().numpy()
+
+
 LESSONS = {name: function for name, function in globals().items() if name.startswith("lesson_")}
 
 if __name__ == "__main__":

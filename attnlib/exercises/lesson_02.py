@@ -352,6 +352,7 @@ scores_mistakes = [
         "`.T` reverses all axes, the batch too",
         lambda q, k: q @ k.T / np.sqrt(q.shape[-1]),
         "Right for a matrix. With a batch in front swap only the last two axes: `key.swapaxes(-1, -2)`.",
+        ("mh06",),
     ),
     Mistake(
         "axes are counted from the front: swapaxes(1, 2)",
