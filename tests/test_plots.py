@@ -9,6 +9,7 @@ import pytest
 
 from attnlib import plots
 from attnlib.data import sentence
+from attnlib.numpy import sinusoidal_positions
 
 WORDS = ["the", "cat", "the"]
 
@@ -76,6 +77,23 @@ def test_curves(ax, capsys):
     )
     styles = {(line.get_marker(), line.get_linestyle()) for line in ax.lines[:2]}
     assert len(styles) == 2  # told apart without colour
+
+
+def test_sinusoids(ax, capsys):
+    plots.sinusoids_heatmap(sinusoidal_positions(32, 16), ax)
+    assert capsys.readouterr().out == (
+        "Map of 32 places and 16 columns. From place 1 to 31 the sign changes in "
+        "column 0 9 times, column 4 0 times, column 8 0 times, column 15 0 times.\n"
+    )
+    assert ax.images[0].get_clim() == (-1, 1)
+
+
+def test_clock_hands(ax, capsys):
+    quarter = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, -1.0]])  # up, right, down
+    plots.clock_hands(quarter, ax)
+    assert capsys.readouterr().out == "Clocks, degrees at places 0 to 2: hand 0 0, 90, 180.\n"
+    assert len(ax.patches) == len(ax.lines) == 3
+    assert ax.lines[1].get_xdata()[1] > 1 and ax.lines[2].get_ydata()[1] < 0
 
 
 @pytest.mark.parametrize(
