@@ -262,9 +262,9 @@ def clock_hands(positions: np.ndarray, ax: Axes) -> None:
     hands = positions.reshape(n, d // 2, 2)
     for (place, hand), _ in np.ndenumerate(hands[..., 0]):
         centre, tip = np.array([place, -hand]), 0.38 * hands[place, hand]
-        ax.add_patch(Circle(centre, 0.42, fill=False, edgecolor=GREY, linewidth=1))
+        ax.add_patch(Circle(centre, 0.42, facecolor="#e6e6e6"))
         ax.plot(*zip(centre, centre + tip), color=LINES[hand % len(LINES)][0], linewidth=2.5, solid_capstyle="round")
-    ax.set(xlim=(-0.6, n - 0.4), ylim=(0.6 - d // 2, 0.6), aspect="equal", xlabel="place")
+    ax.set(xlim=(-0.6, n - 0.4), ylim=(0.4 - d // 2, 0.6), aspect="equal", xlabel="place")
     ax.set_xticks(range(n))
     ax.set_yticks(-np.arange(d // 2), [f"hand {hand}" for hand in range(d // 2)])
     ax.tick_params(length=0)
