@@ -23,10 +23,10 @@ def sinusoidal_cases(rng):
     base = 50.0 * int(rng.integers(3, 12))
     two_places = np.array([[0.0, 1.0, 0.0, 1.0], [SIN_1, COS_1, SIN_TENTH, COS_TENTH]])
     return [
-        Case("place 0 only: the sines are 0, the cosines 1", (1, 4, 100.0), np.array([[0.0, 1.0, 0.0, 1.0]])),
         Case("2 places, one hand: angles 0 and 1", (2, 2, 100.0), np.array([[0.0, 1.0], [SIN_1, COS_1]])),
         Case("2 places, 2 hands, base 100, by hand: the second turns by 1/10", (2, 4, 100.0), two_places),
         Case("5 places, 8 columns, base 10,000", (5, 8, 10_000.0)),
+        Case("place 0 only: the sines are 0, the cosines 1", (1, 4, base), np.array([[0.0, 1.0, 0.0, 1.0]])),
         Case("square: 6 places, 6 columns", (6, 6, base)),
         Case("40 places, 4 columns", (40, 4, base)),
         Case("an odd width: 4 places, 5 columns", (4, 5, base)),
@@ -247,7 +247,7 @@ def shift_rotation(k, d_model, base=10_000.0):
 
 
 def reversal_matrix(n, d_model, base=10_000.0):
-    """Return the matrix [d_model, d_model] for which row t of positions @ matrix is the row of place n - 1 - t."""
+    """Return a matrix [d_model, d_model] for which row t of positions @ matrix is the row of place n - 1 - t."""
     reflection = np.zeros((d_model, d_model))
     for i in range(0, d_model, 2):
         angle = (n - 1) * base ** (-i / d_model)
@@ -427,14 +427,24 @@ def reversal_cases(rng):
     by_hand[:2, :2] = [[-COS_1, SIN_1], [SIN_1, COS_1]]
     by_hand[2:, 2:] = [[-COS_TENTH, SIN_TENTH], [SIN_TENTH, COS_TENTH]]
     return [
-        Case("one place: it stays, so the sine 0 may be turned over", (1, 2, 100.0), np.diag([-1.0, 1.0])),
         Case("two places, one hand, by hand: 0 becomes 1, 1 becomes 0", (2, 2, 100.0), by_hand[:2, :2]),
         Case("two places, two hands, base 100, by hand", (2, 4, 100.0), by_hand),
+        Case("one place: it stays", (1, 2, 100.0), np.diag([-1.0, 1.0])),
         Case("3 places, 4 columns", (3, 4, 50.0 * int(rng.integers(3, 12)))),
         Case("8 places, 8 columns", (8, 8, 100.0)),
         Case("6 places, 4 columns, base 10,000", (6, 4, 10_000.0)),
         Case("33 places, 6 columns", (33, 6, 10_000.0)),
     ]
+
+
+def reversed_rows(matrix, n, d_model, base):
+    """Rows of the places, times the matrix: of few places, or many columns, there are other matrices that reverse."""
+    return right.sinusoidal_positions(n, d_model, base) @ matrix
+
+
+def _by_least_squares(n, d_model, base=10_000.0):
+    rows = right.sinusoidal_positions(n, d_model, base)
+    return np.linalg.pinv(rows) @ rows[::-1]
 
 
 def _minus_one(n):
@@ -776,9 +786,11 @@ def alibi_bias(n_heads, n_query, n_key):
 def alibi_cases(rng):
     one_step = np.array([[0.0, -1.0], [-1.0, 0.0]])
     slopes = np.array([1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128, 1 / 256])
+    two = np.array([1 / 16, 1 / 256])
     six = np.array([1 / 4, 1 / 16, 1 / 64, 1 / 256, 1 / 2, 1 / 8])
     extra = int(rng.integers(1, 4))
     return [
+        Case("2 heads, 2 places, by hand: slopes 1/16 and 1/256", (2, 2, 2), two[:, None, None] * one_step),
         Case("8 heads, 2 places, by hand: slopes 1/2, 1/4, …, 1/256", (8, 2, 2), slopes[:, None, None] * one_step),
         Case("4 heads, 3 places: slopes 1/4, 1/16, 1/64, 1/256", (4, 3, 3)),
         Case("1 head, 3 places: slope 1/256", (1, 3, 3)),
@@ -953,7 +965,9 @@ check = Checker(
             [
                 lambda n, d, b: _blocks(lambda c, s: [[-1, 0], [0, 1]])(1, d, b) @ right.shift_rotation(n - 1, d, b),
                 lambda n, d, b: right.shift_rotation(1 - n, d, b) @ np.diag(np.tile([-1.0, 1.0], d // 2)),
+                _by_least_squares,
             ],
+            view=reversed_rows,
         ),
         Exercise("rotary", right.rotary, rotary, rotary_cases, rotary_mistakes, [_complex_rotary, _matrix_rotary]),
         Exercise("alibi_bias", right.alibi_bias, alibi_bias, alibi_cases, alibi_mistakes, [_alibi_recursive]),
