@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.patches import FancyArrowPatch, Rectangle
+from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 from matplotlib.tri import Triangulation
 
 BLUE, ORANGE, GREEN, BLACK, GREY = "#0072B2", "#D55E00", "#009E73", "#222222", "#8a8a8a"
@@ -332,6 +332,51 @@ def head_cells(places: np.ndarray, n_heads: int, d_model: int, ax: Axes, *, titl
     rows = [", ".join(" ".join(row) for row in block) for block in names]
     held = rows if places.ndim == 2 else [f"head {block} holds {held}" for block, held in enumerate(rows)]
     _say(f"Cells, {title}: {'; '.join(held)}.")
+
+
+def sinusoids_heatmap(positions: np.ndarray, ax: Axes) -> None:
+    """Draw sinusoids as a map: a row for each place, a column for each number, from −1 (dark) to 1 (light).
+
+    Parameters
+    ----------
+    positions : array [n, d_model]
+        The rows of places 0 to n − 1.
+    ax : Axes
+    """
+    image = ax.imshow(positions, vmin=-1, vmax=1, cmap="cividis", aspect="auto", interpolation="nearest")
+    ax.set(xlabel="column", ylabel="place")
+    ax.figure.colorbar(image, ax=ax, ticks=[-1, 0, 1])
+    n, d = positions.shape
+    changes = (np.diff(positions[1:] > 0, axis=0)).sum(axis=0)  # place 0 is left out: its sines are exactly 0
+    shown = sorted({0, 2 * (d // 8), 2 * (d // 4), d - 1})
+    told = ", ".join(f"column {column} {changes[column]} times" for column in shown)
+    _say(f"Map of {n} places and {d} columns. From place 1 to {n - 1} the sign changes in {told}.")
+
+
+def clock_hands(positions: np.ndarray, ax: Axes) -> None:
+    """Draw each pair of numbers as the hand of a clock: the sine goes right, the cosine goes up.
+
+    Parameters
+    ----------
+    positions : array [n, d_model]
+        The rows of places 0 to n − 1; d_model even. Up to about 10 places and 4 hands stay legible.
+    ax : Axes
+        A clock for each place, from left to right, and each hand, from top to bottom.
+    """
+    n, d = positions.shape
+    hands = positions.reshape(n, d // 2, 2)
+    for (place, hand), _ in np.ndenumerate(hands[..., 0]):
+        centre, tip = np.array([place, -hand]), 0.38 * hands[place, hand]
+        ax.add_patch(Circle(centre, 0.42, facecolor="#e6e6e6"))
+        ax.plot(*zip(centre, centre + tip), color=LINES[hand % len(LINES)][0], linewidth=2.5, solid_capstyle="round")
+    ax.set(xlim=(-0.6, n - 0.4), ylim=(0.4 - d // 2, 0.6), aspect="equal", xlabel="place")
+    ax.set_xticks(range(n))
+    ax.set_yticks(-np.arange(d // 2), [f"hand {hand}" for hand in range(d // 2)])
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    degrees = np.degrees(np.arctan2(hands[..., 0], hands[..., 1])) % 360
+    told = [f"hand {hand} {', '.join(f'{angle:.0f}' for angle in degrees[:4, hand])}" for hand in range(d // 2)]
+    _say(f"Clocks, degrees at places 0 to {min(n, 4) - 1}: {'; '.join(told)}.")
 
 
 def _write_numbers(weights: np.ndarray, where: np.ndarray, ax: Axes) -> None:

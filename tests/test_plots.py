@@ -9,6 +9,7 @@ import pytest
 
 from attnlib import plots
 from attnlib.data import sentence
+from attnlib.numpy import sinusoidal_positions
 
 WORDS = ["the", "cat", "the"]
 
@@ -91,6 +92,23 @@ def test_cells_of_heads(ax, said):
     assert said() == "Cells, reshape alone: head 0 holds a0 a1, a2 a3; head 1 holds b0 b1, b2 b3.\n"
     colours = [patch.get_facecolor() for patch in ax.patches[-16::2]]  # a filled cell, then its border
     assert colours[:2] == [colours[0]] * 2 != colours[2:4] and colours[:4] == colours[4:]  # by feature, not by place
+
+
+def test_sinusoids(ax, said):
+    plots.sinusoids_heatmap(sinusoidal_positions(32, 16), ax)
+    assert said() == (
+        "Map of 32 places and 16 columns. From place 1 to 31 the sign changes in "
+        "column 0 9 times, column 4 0 times, column 8 0 times, column 15 0 times.\n"
+    )
+    assert ax.images[0].get_clim() == (-1, 1)
+
+
+def test_clock_hands(ax, said):
+    quarter = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, -1.0]])  # up, right, down
+    plots.clock_hands(quarter, ax)
+    assert said() == "Clocks, degrees at places 0 to 2: hand 0 0, 90, 180.\n"
+    assert len(ax.patches) == len(ax.lines) == 3
+    assert ax.lines[1].get_xdata()[1] > 1 and ax.lines[2].get_ydata()[1] < 0
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from attnlib.data import sentence
-from attnlib.numpy import orthogonal
+from attnlib.numpy import alibi_bias, orthogonal
 
 FOLDER = Path(__file__).resolve().parent.parent / "attnlib" / "data" / "recorded"
 RATES = (0.001, 0.01)
@@ -152,6 +152,29 @@ def trained_error(n_heads: int, n: int = 6, steps: int = 1_000) -> np.ndarray:
         optimiser.step()
     with torch.no_grad():
         return error(4_000).double().numpy()
+
+
+def lesson_06() -> dict[str, np.ndarray]:
+    """Rotary as one product of complex numbers, and F.scaled_dot_product_attention with distances as a float mask."""
+    rng = np.random.default_rng(0)
+    query, key, value = rng.normal(size=(3, 6, 5, 8)).round(2)  # [heads, places, d] each
+    turns = torch.outer(torch.arange(5.0, dtype=torch.float64), 10_000.0 ** (-torch.arange(4, dtype=torch.float64) / 4))
+    turns = torch.polar(torch.ones_like(turns), turns)  # [places, d / 2], complex
+
+    def turned(x: np.ndarray) -> torch.Tensor:
+        pairs = torch.view_as_complex(torch.from_numpy(x).unflatten(-1, (4, 2)).contiguous())
+        return torch.view_as_real(pairs * turns).flatten(-2)
+
+    bias = torch.from_numpy(alibi_bias(6, 5))
+    attention = nn.functional.scaled_dot_product_attention
+    return {
+        "query": query,
+        "key": key,
+        "value": value,
+        "turned": turned(query).numpy(),
+        "with_rotary": attention(turned(query), turned(key), torch.from_numpy(value)).numpy(),
+        "with_alibi": attention(*map(torch.from_numpy, (query, key, value)), attn_mask=bias).numpy(),
+    }
 
 
 LESSONS = {name: function for name, function in globals().items() if name.startswith("lesson_")}

@@ -10,10 +10,20 @@ from attnlib.numpy.heads import (
 )
 from attnlib.numpy.lookup import mean_of_values, nearest_lookup, sequential_steps, soft_lookup
 from attnlib.numpy.masks import causal_mask, padding_mask, to_additive
+from attnlib.numpy.positions import (
+    alibi_bias,
+    alibi_slopes,
+    reversal_matrix,
+    rotary,
+    shift_rotation,
+    sinusoidal_positions,
+)
 from attnlib.numpy.recurrent import gradient_norms, last_state, nudge, orthogonal, readout_accuracy
 from attnlib.numpy.scaling import entropy, score_variance, softmax_jacobian, steer_query, temperature_softmax
 
 __all__ = [
+    "alibi_bias",
+    "alibi_slopes",
     "attention_scores",
     "causal_mask",
     "entropy",
@@ -30,9 +40,13 @@ __all__ = [
     "padding_mask",
     "previous_and_first",
     "readout_accuracy",
+    "reversal_matrix",
+    "rotary",
     "scaled_dot_product_attention",
     "score_variance",
     "sequential_steps",
+    "shift_rotation",
+    "sinusoidal_positions",
     "soft_lookup",
     "softmax",
     "to_additive",
