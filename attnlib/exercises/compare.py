@@ -44,8 +44,15 @@ def run(function: Callable, case: Case) -> Outcome:
             error = caught
     if type(value) is np.ndarray:
         value = value.copy()  # a function may hand out the same buffer each time
-    changed = [i for i, (now, was) in enumerate(zip(args, case.args)) if not np.array_equal(now, was, equal_nan=True)]
+    changed = [i for i, (now, was) in enumerate(zip(args, case.args)) if not unchanged(now, was)]
     return Outcome(value, error, changed, printed.getvalue())
+
+
+def unchanged(now: Any, was: Any) -> bool:
+    """Whether an argument is as it was: arrays entry by entry, anything else (None, a function) as Python compares."""
+    if isinstance(was, list | tuple):
+        return len(now) == len(was) and all(map(unchanged, now, was))
+    return np.array_equal(now, was, equal_nan=True) if isinstance(was, np.ndarray) else now == was
 
 
 def plain(value: Any) -> np.ndarray | None:

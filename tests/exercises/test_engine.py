@@ -8,6 +8,7 @@ import pytest
 import scipy.special
 
 from attnlib.exercises import lesson_02
+from attnlib.exercises.compare import run
 from attnlib.exercises.core import Case, Checker, Exercise, Mistake, judge
 
 SOFTMAX = lesson_02.check.exercises["softmax"]
@@ -316,3 +317,13 @@ def test_solution_case_and_progress(capsys):
     )
     with pytest.raises(ValueError, match="no exercise 'sofmax' in lesson 02. Try one of: softmax, attention_scores"):
         check("sofmax")
+
+
+def test_arguments_that_are_no_arrays_are_seen_to_be_changed_or_not():
+    def change(flag, words, values):
+        words.append("more")
+        return np.asarray(values[1])
+
+    case = Case("mixed", (None, ["a"], (1.0, np.array([np.nan]))))
+    assert run(lambda flag, words, values: 0.0, case).changed == []
+    assert run(change, case).changed == [1]
