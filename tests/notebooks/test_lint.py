@@ -20,7 +20,7 @@ NOT_COMPARED = {("00_start_here", "environment.report()"): "Versions differ from
 INTRODUCTION = "00_start_here"  # shorter, and without a task that fails
 LATEX = set(
     "text frac sum exp log tanh max arg sqrt cdot lVert rVert lvert rvert leftarrow qquad quad lceil rceil alpha partial "
-    "sin cos omega sigma top infty le ge in ll gg times approx odot Delta theta begin end aligned mathbb pm ne , ; ! { } \\".split()
+    "sin cos omega sigma top infty le ge in ll gg times approx odot Delta theta epsilon begin end aligned mathbb pm ne , ; ! { } \\".split()
 )
 
 
@@ -241,7 +241,9 @@ def test_every_figure_is_small_opaque_and_says_in_words_what_it_shows(lesson):
             assert len(data) < 40_000, f"{cell.id}: {len(data)} bytes"
             assert image.getextrema()[3] == (255, 255) and image.getpixel((0, 0))[:3] == (255, 255, 255)
             assert image.width <= 760, f"{cell.id}: too wide for a phone"
-            assert re.search(r"^(Arrows|Bars|Map|Features|Plane|Curves).+\d.*\.$", printed(cell), flags=re.MULTILINE)
+            assert re.search(
+                r"^(Arrows|Bars|Map|Features|Plane|Curves|Graph).+\d.*\.$", printed(cell), flags=re.MULTILINE
+            )
 
 
 @pytest.mark.parametrize("path", sorted({*ROOT.glob("*.md"), *ROOT.glob("*.cff")}), ids=lambda path: path.name)
