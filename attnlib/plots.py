@@ -6,8 +6,9 @@ Universal Design*, 2008; cividis: Nuñez, Anderton, Renslow, 2018), weights alwa
 index, so that repeated words stay apart.
 """
 
+import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -15,7 +16,16 @@ from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 from matplotlib.tri import Triangulation
 
 BLUE, ORANGE, GREEN, BLACK, GREY = "#0072B2", "#D55E00", "#009E73", "#222222", "#8a8a8a"
+PURPLE = "#B0578D"
 LINES = [(BLUE, "o", "-"), (ORANGE, "s", "--"), (GREEN, "^", "-."), (BLACK, "D", ":")]
+GRAPH_PLACES = [(0, 1), (0, -1), (1.5, 0), (3, 0), (4.5, -1.4), (4.5, 0)]
+GRAPH_ARROWS = {
+    ("query", "scores"): BLUE,
+    ("key", "scores"): ORANGE,
+    ("scores", "weights"): BLACK,
+    ("weights", "output"): GREEN,
+    ("value", "output"): PURPLE,
+}
 
 
 def numbered(words: Sequence[str]) -> list[str]:
@@ -377,6 +387,81 @@ def clock_hands(positions: np.ndarray, ax: Axes) -> None:
     degrees = np.degrees(np.arctan2(hands[..., 0], hands[..., 1])) % 360
     told = [f"hand {hand} {', '.join(f'{angle:.0f}' for angle in degrees[:4, hand])}" for hand in range(d // 2)]
     _say(f"Clocks, degrees at places 0 to {min(n, 4) - 1}: {'; '.join(told)}.")
+
+
+def backward_graph(arrays: Mapping[str, np.ndarray], gradients: Mapping[str, np.ndarray], ax: Axes) -> None:
+    """Draw attention as a graph: a solid arrow for each step forward and, in the same colour, a dashed one back.
+
+    Parameters
+    ----------
+    arrays : name → array
+        query, key, scores, weights, value and output; their shapes are written.
+    gradients : some of these names → array
+        An arrow goes back to each of them.
+    ax : Axes
+        About twice as wide as high.
+    """
+    places = dict(zip(("query", "key", "scores", "weights", "value", "output"), np.array(GRAPH_PLACES)))
+    for name, place in places.items():
+        shape = f"{name}\n{list(arrays[name].shape)}"
+        ax.text(*place, shape, ha="center", va="center", fontsize=10, bbox={"boxstyle": "round", "fc": "white"})
+    for (start, end), colour in GRAPH_ARROWS.items():
+        way = places[end] - places[start]
+        aside = 0.1 * np.array([-way[1], way[0]]) / np.linalg.norm(way)  # to the left, seen along the arrow
+        ends = [places[start] + 0.28 * way, places[end] - 0.28 * way]
+        ax.annotate("", ends[1] - aside, ends[0] - aside, arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 2})
+        if start in gradients:
+            back = {"arrowstyle": "-|>", "color": colour, "lw": 2, "linestyle": (0, (3, 2))}
+            ax.annotate("", ends[0] + aside, ends[1] + aside, arrowprops=back)
+            side = "center" if way[1] == 0 else "left" if way[1] < 0 else "right"
+            place = sum(ends) / 2 + 2 * aside
+            ax.text(*place, f"grad_{start}", ha=side, va="bottom" if way[0] else "center", color=colour, fontsize=10)
+    ax.set(xlim=(-0.5, 5), ylim=(-1.75, 1.3))
+    ax.axis("off")
+    back = ", ".join(f"grad_{name} {list(gradient.shape)}" for name, gradient in gradients.items())
+    _say(f"Graph: {len(GRAPH_ARROWS)} arrows forward, {len(gradients)} back: {back}.")
+
+
+def live_curve(xlabel: str, ylabel: str) -> Callable[[float, float], None]:
+    """Begin a curve that grows while a program runs, and return a function that adds a point to it.
+
+    It is drawn only if a person is at the kernel. A program that runs a notebook gets nothing, and the same outputs every
+    time; so draw the whole curve afterwards as well.
+
+    Parameters
+    ----------
+    xlabel, ylabel : str
+
+    Returns
+    -------
+    add : function of x and y
+    """
+    points: list[tuple[float, float]] = []
+    if not _a_person_is_there():
+        return lambda x, y: points.append((x, y))
+    from IPython.display import display
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 2.8), layout="constrained")
+    ax = figure.subplots()
+    handle = display(figure, display_id=True)
+
+    def add(x: float, y: float) -> None:
+        points.append((x, y))
+        ax.clear()
+        ax.plot(*zip(*points), color=BLUE)
+        ax.set(xlabel=xlabel, ylabel=ylabel)
+        _tidy(ax)
+        handle.update(figure)
+
+    return add
+
+
+def _a_person_is_there() -> bool:
+    """Whether whoever asked for the running cell could also be asked to type something: programs say that they cannot."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    kernel = getattr(shell, "kernel", None)
+    return bool(kernel is not None and kernel.get_parent().get("content", {}).get("allow_stdin"))
 
 
 def _write_numbers(weights: np.ndarray, where: np.ndarray, ax: Axes) -> None:

@@ -144,3 +144,40 @@ def test_a_mask(ax, said):
     assert said() == ("Map of what may be attended: 0 at 0, 1 at 0 and 2, 2 at none of 4, 3 at 0 to 2.")
     plots.mask_grid(mask[[0, 0]], range(2), range(4), ax)
     assert said() == "Map of what may be attended: all 2 queries at 0.\n"
+
+
+def test_backward_graph(ax, said):
+    shapes = {"query": (2, 4), "key": (3, 4), "value": (3, 5), "scores": (2, 3), "weights": (2, 3), "output": (2, 5)}
+    arrays = {name: np.zeros(shape) for name, shape in shapes.items()}
+    plots.backward_graph(arrays, {"value": np.zeros((3, 5)), "scores": np.zeros((2, 3))}, ax)
+    assert said() == "Graph: 5 arrows forward, 2 back: grad_value [3, 5], grad_scores [2, 3].\n"
+    labels = {text.get_text(): text.get_color() for text in ax.texts if text.get_text()}
+    assert "query\n[2, 4]" in labels and "grad_query" not in labels
+    arrows = [text.arrow_patch for text in ax.texts if getattr(text, "arrow_patch", None)]
+    colours = [mpl.colors.to_hex(arrow.get_edgecolor()).upper() for arrow in arrows]
+    assert len(arrows) == 7 and colours.count(labels["grad_value"]) == 2  # back in the colour of forward
+
+
+@pytest.mark.parametrize("allow_stdin", [True, False, None])
+def test_a_live_curve_is_drawn_only_if_a_person_is_there(allow_stdin, monkeypatch):
+    import IPython
+
+    class Kernel:
+        def get_parent(self):
+            return {} if allow_stdin is None else {"content": {"allow_stdin": allow_stdin}}
+
+    class Handle:
+        def update(self, figure):
+            shown.append([tuple(point) for point in figure.axes[0].lines[0].get_xydata()])
+
+    shown = []
+    monkeypatch.setattr(IPython, "get_ipython", lambda: type("Shell", (), {"kernel": Kernel()}))
+    monkeypatch.setattr(IPython.display, "display", lambda figure, display_id: Handle())
+    add = plots.live_curve("step", "loss")
+    add(0, 1.0)
+    add(10, 0.5)
+    assert shown == ([[(0, 1.0)], [(0, 1.0), (10, 0.5)]] if allow_stdin else [])
+
+
+def test_a_live_curve_outside_of_a_notebook_is_not_drawn():
+    assert plots.live_curve("step", "loss")(0, 1.0) is None

@@ -177,6 +177,19 @@ def lesson_06() -> dict[str, np.ndarray]:
     }
 
 
+def lesson_07() -> dict[str, np.ndarray]:
+    """Autograd's gradients of F.scaled_dot_product_attention with a mask."""
+    rng = np.random.default_rng(7)
+    shapes = {"query": (2, 3, 4, 5), "key": (2, 3, 6, 5), "value": (2, 3, 6, 2), "grad_output": (2, 3, 4, 2)}
+    arrays = {name: rng.normal(size=shape) for name, shape in shapes.items()}
+    mask = np.tri(4, 6, 2, dtype=bool)
+    query, key, value = (torch.from_numpy(arrays[name]).requires_grad_() for name in ("query", "key", "value"))
+    output = nn.functional.scaled_dot_product_attention(query, key, value, torch.from_numpy(mask))
+    gradients = torch.autograd.grad(output, (query, key, value), torch.from_numpy(arrays["grad_output"]))
+    names = ("grad_query", "grad_key", "grad_value")
+    return arrays | {"mask": mask} | {name: gradient.numpy() for name, gradient in zip(names, gradients)}
+
+
 LESSONS = {name: function for name, function in globals().items() if name.startswith("lesson_")}
 
 if __name__ == "__main__":

@@ -7,6 +7,11 @@ from attnlib.numpy.heads import (
     multi_head_attention,
     previous_and_first,
     split_heads,
+from attnlib.numpy.gradients import (
+    attention_backward,
+    multi_head_attention_backward,
+    numeric_gradient,
+    softmax_backward,
 )
 from attnlib.numpy.lookup import mean_of_values, nearest_lookup, sequential_steps, soft_lookup
 from attnlib.numpy.masks import causal_mask, padding_mask, to_additive
@@ -24,6 +29,11 @@ from attnlib.numpy.scaling import entropy, score_variance, softmax_jacobian, ste
 __all__ = [
     "alibi_bias",
     "alibi_slopes",
+from attnlib.numpy.training import Training, recall_task, train_recall, train_step
+
+__all__ = [
+    "Training",
+    "attention_backward",
     "attention_scores",
     "causal_mask",
     "entropy",
@@ -34,14 +44,17 @@ __all__ = [
     "mean_of_values",
     "merge_heads",
     "multi_head_attention",
+    "multi_head_attention_backward",
     "nearest_lookup",
     "nudge",
+    "numeric_gradient",
     "orthogonal",
     "padding_mask",
     "previous_and_first",
     "readout_accuracy",
     "reversal_matrix",
     "rotary",
+    "recall_task",
     "scaled_dot_product_attention",
     "score_variance",
     "sequential_steps",
@@ -54,4 +67,7 @@ __all__ = [
     "steer_query",
     "temperature_softmax",
     "split_heads",
+    "softmax_backward",
+    "train_recall",
+    "train_step",
 ]

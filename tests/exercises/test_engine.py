@@ -10,6 +10,7 @@ import pytest
 import scipy.special
 
 from attnlib.exercises import all_exercises, lesson_02
+from attnlib.exercises.compare import run
 from attnlib.exercises.core import Case, Checker, Exercise, Mistake, judge
 
 SOFTMAX = lesson_02.check.exercises["softmax"]
@@ -473,3 +474,13 @@ def test_where_a_narrow_dtype_is_expected_another_is_of_the_wrong_type():
     assert not verdict.mistakes and "of float64; expected a plain NumPy array of float32." in verdict.text
     assert "dtype = np.float32" in verdict.text and "mask = np.array([True])" in verdict.text
     assert judge(CAST, CAST.mistakes[0].wrong).mistakes == tuple(CAST.mistakes)
+
+
+def test_arguments_that_are_no_arrays_are_seen_to_be_changed_or_not():
+    def change(flag, words, values):
+        words.append("more")
+        return np.asarray(values[1])
+
+    case = Case("mixed", (None, ["a"], (1.0, np.array([np.nan]))))
+    assert run(lambda flag, words, values: 0.0, case).changed == []
+    assert run(change, case).changed == [1]
