@@ -79,7 +79,7 @@ def test_jacobian(ax, said):
     weights = np.array([0.5, 0.5, 0.0])
     plots.jacobian_heatmap(np.diag(weights) - np.outer(weights, weights), WORDS, ax)
     assert said() == (
-        "Map of changes, each weight with its own score: the 0.25, cat 0.25, the 0.00; all numbers together have norm 0.50.\n"
+        "Map of changes, each weight with its own score: the 0.25, cat 0.25, the 0.00; all numbers together have norm 0.50."
     )
     assert [text.get_text() for text in ax.texts] == ["+0.25", "−0.25", "−0.25", "+0.25"]  # nearly 0 stays blank
 
@@ -87,9 +87,9 @@ def test_jacobian(ax, said):
 def test_cells_of_heads(ax, said):
     places = np.arange(8).reshape(2, 4)
     plots.head_cells(places, 2, 4, ax, title="x")
-    assert said() == "Cells, x: a0 a1 a2 a3, b0 b1 b2 b3.\n"
+    assert said() == "Cells, x: a0 a1 a2 a3, b0 b1 b2 b3."
     plots.head_cells(places.reshape(2, 2, 2), 2, 4, ax, title="reshape alone")
-    assert said() == "Cells, reshape alone: head 0 holds a0 a1, a2 a3; head 1 holds b0 b1, b2 b3.\n"
+    assert said() == "Cells, reshape alone: head 0 holds a0 a1, a2 a3; head 1 holds b0 b1, b2 b3."
     colours = [patch.get_facecolor() for patch in ax.patches[-16::2]]  # a filled cell, then its border
     assert colours[:2] == [colours[0]] * 2 != colours[2:4] and colours[:4] == colours[4:]  # by feature, not by place
 
@@ -98,7 +98,7 @@ def test_sinusoids(ax, said):
     plots.sinusoids_heatmap(sinusoidal_positions(32, 16), ax)
     assert said() == (
         "Map of 32 places and 16 columns. From place 1 to 31 the sign changes in "
-        "column 0 9 times, column 4 0 times, column 8 0 times, column 15 0 times.\n"
+        "column 0 9 times, column 4 0 times, column 8 0 times, column 15 0 times."
     )
     assert ax.images[0].get_clim() == (-1, 1)
 
@@ -106,7 +106,7 @@ def test_sinusoids(ax, said):
 def test_clock_hands(ax, said):
     quarter = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, -1.0]])  # up, right, down
     plots.clock_hands(quarter, ax)
-    assert said() == "Clocks, degrees at places 0 to 2: hand 0 0, 90, 180.\n"
+    assert said() == "Clocks, degrees at places 0 to 2: hand 0 0, 90, 180."
     assert len(ax.patches) == len(ax.lines) == 3
     assert ax.lines[1].get_xdata()[1] > 1 and ax.lines[2].get_ydata()[1] < 0
 
@@ -143,14 +143,14 @@ def test_a_mask(ax, said):
     plots.mask_grid(mask, range(4), range(4), ax)
     assert said() == ("Map of what may be attended: 0 at 0, 1 at 0 and 2, 2 at none of 4, 3 at 0 to 2.")
     plots.mask_grid(mask[[0, 0]], range(2), range(4), ax)
-    assert said() == "Map of what may be attended: all 2 queries at 0.\n"
+    assert said() == "Map of what may be attended: all 2 queries at 0."
 
 
 def test_backward_graph(ax, said):
     shapes = {"query": (2, 4), "key": (3, 4), "value": (3, 5), "scores": (2, 3), "weights": (2, 3), "output": (2, 5)}
     arrays = {name: np.zeros(shape) for name, shape in shapes.items()}
     plots.backward_graph(arrays, {"value": np.zeros((3, 5)), "scores": np.zeros((2, 3))}, ax)
-    assert said() == "Graph: 5 arrows forward, 2 back: grad_value [3, 5], grad_scores [2, 3].\n"
+    assert said() == "Graph: 5 arrows forward, 2 back: grad_value [3, 5], grad_scores [2, 3]."
     labels = {text.get_text(): text.get_color() for text in ax.texts if text.get_text()}
     assert "query\n[2, 4]" in labels and "grad_query" not in labels
     arrows = [text.arrow_patch for text in ax.texts if getattr(text, "arrow_patch", None)]

@@ -83,9 +83,12 @@ def quiet(printed: io.StringIO) -> Iterator[None]:
 
 
 def unchanged(now: Any, was: Any) -> bool:
-    """Whether an argument is what it was, in dtype, shape and value."""
+    """Whether an argument is what it was, in type, dtype, shape and value; also within tuples and lists."""
     if isinstance(was, np.ndarray):
-        return now.dtype == was.dtype and np.array_equal(now, was, equal_nan=True)
+        same_kind = type(now) is type(was) and now.dtype == was.dtype
+        return same_kind and np.array_equal(now, was, equal_nan=was.dtype.kind == "f")
+    if isinstance(was, (tuple, list)):
+        return len(now) == len(was) and all(map(unchanged, now, was))
     return now == was
 
 
@@ -150,7 +153,7 @@ def agree(view: Callable | None, case: Case, answer: Outcome, mistake: Outcome) 
     got, known = plain(answer.value), plain(mistake.value)
     if got is not None and known is not None:
         wanted = np.asarray(case.expected).dtype
-        if wanted.kind != "b" and "b" in (got.dtype.kind, known.dtype.kind):
+        if wanted.kind != "b" and (got.dtype.kind == "b") != (known.dtype.kind == "b"):
             return False  # True is not the number 1
         if str(wanted) in TOLERANCE and got.dtype != known.dtype:
             return False  # the dtype is part of the task

@@ -290,7 +290,7 @@ ERRORS = {
         lambda: multi_head_attention(X, W, W.astype(np.float32), W, W, 2),
         "w_key is float32 and x is float64; expected one dtype",
     ),
-    "integers": (lambda: multi_head_attention(X.astype(int), W, W, W, W, 2), "Try x.astype(np.float32)."),
+    "integers": (lambda: multi_head_attention(X.astype(int), W, W, W, W, 2), "Try np.asarray(x).astype(np.float32)."),
     "vector": (lambda: multi_head_attention(np.ones(6), W, W, W, W, 2), "Try x[None, :] for a single token."),
     "mask": (
         lambda: multi_head_attention(X, W, W, W, W, 2, np.ones((4, 4), bool)),

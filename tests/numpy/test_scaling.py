@@ -204,7 +204,7 @@ ERRORS = {
     "widths": (lambda: score_variance(Q, np.ones((3, 5))), "query has d_k=4 in its last axis and key has d_k=5"),
     "one axis": (lambda: score_variance(np.ones(4), K), "Try query[None, :] for a single query."),
     "no keys": (lambda: score_variance(Q, np.ones((0, 4))), "key is [0, 4]; expected at least one of each"),
-    "integers": (lambda: score_variance(Q, K.astype(int)), "Try key.astype(np.float32)."),
+    "integers": (lambda: score_variance(Q, K.astype(int)), "Try np.asarray(key).astype(np.float32)."),
     "temperature 0": (
         lambda: temperature_softmax(ROW, 0),
         "temperature=0; expected one finite number above 0. Try 1e-3 for all weight on the largest score",
