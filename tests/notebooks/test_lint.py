@@ -183,7 +183,9 @@ def test_no_walls_of_text(lesson):
     for cell in read(lesson).cells:
         run = run + 1 if cell.cell_type == "markdown" else 0
         if cell.cell_type == "markdown":
-            text = "\n".join(line for line in cell.source.splitlines() if not line.startswith("|"))  # tables are no walls
+            text = "\n".join(
+                line for line in cell.source.splitlines() if not line.startswith("|")
+            )  # tables are no walls
             assert len(text.split()) <= 120, f"{cell.id}: {len(text.split())} words"
         assert run <= 2, f"{cell.id}: three texts in a row"
 
