@@ -190,6 +190,11 @@ def _powers(weights, temperature):
 
 
 temperature_mistakes = [
+    Mistake(
+        "the weights are raised to a power and not normalised again",
+        lambda s, temperature: attention.softmax(s) ** (1 / temperature),
+        "Almost: what do the rows sum to now? Dividing the scores before softmax takes care of that.",
+    ),
     _temperature_mistake(
         "multiplied by the temperature",
         lambda softmax, s, t: softmax(s * t),
@@ -510,6 +515,11 @@ def _loop_jacobian(w):
 
 
 jacobian_mistakes = [
+    Mistake(
+        "the square is taken away twice on the diagonal",
+        lambda w: np.eye(w.shape[-1]) * (w * (1 - w))[..., None] - _outer(w),
+        "w (1 − w) has the − w² already. Either fill the diagonal, or start from w there and subtract all products.",
+    ),
     Mistake(
         "only the diagonal: the other weights do not move",
         lambda w: _diagonal(w * (1 - w)),

@@ -50,6 +50,11 @@ def _causal_by_loop(n_query, n_key=None):
 
 causal_mistakes = [
     Mistake(
+        "n_key is needed, although it may be left away",
+        lambda n_query, n_key=None: np.tril(np.ones((n_query, n_key), dtype=bool), k=n_key - n_query),
+        "Without `n_key` there are as many keys as queries: begin with `if n_key is None: n_key = n_query`.",
+    ),
+    Mistake(
         "the triangle is upside down: only the future is visible",
         lambda q, k=None: np.triu(np.ones((q, k or q), dtype=bool), (k or q) - q),
         "Read your first row aloud: the first position sees everything, the last only itself. Which should it be?",

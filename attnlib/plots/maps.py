@@ -22,14 +22,19 @@ def weights_heatmap(weights: np.ndarray, queries: Sequence[str], keys: Sequence[
     check_lengths(queries, weights, "queries", "rows of weights")
     check_lengths(keys, weights.T, "keys", "columns of weights")
     image = ax.imshow(weights, vmin=0, vmax=1, cmap="cividis", aspect="auto")
-    ax.set_xticks(range(len(keys)), keys, rotation=40, ha="right", rotation_mode="anchor")
+    tilt = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if max(map(len, keys)) > 2 else {}
+    ax.set_xticks(range(len(keys)), keys, **tilt)
     ax.set_yticks(range(len(queries)), queries)
     ax.set(xlabel="key: looked at", ylabel="query: looks")
     if weights.shape[1] <= 12:
         write_numbers(weights, weights >= 0.01, ax)
     else:
         ax.figure.colorbar(image, ax=ax, label="weight")
-    rows = [f"{query} at {keys[row.argmax()]} ({row.max():.2f})" for query, row in zip(queries, weights)]
+    rows = []
+    for query, row in zip(queries, weights):
+        largest = np.flatnonzero(np.isclose(row, row.max()))
+        where = keys[largest[0]] if len(largest) == 1 else f"{len(largest)} keys alike"
+        rows.append(f"{query} at {where} ({row.max():.2f})")
     say(f"Map, the largest weight of each row: {', '.join(rows)}.")
 
 
@@ -154,7 +159,7 @@ def write_numbers(weights: np.ndarray, where: np.ndarray, ax: Axes) -> None:
             ha="center",
             va="center",
             fontsize=9,
-            color="black" if weight > 0.5 else "white",
+            color="black" if weight >= 0.45 else "white",
         )
 
 
