@@ -44,6 +44,11 @@ def prose(source):
     return "\n".join(line for line in source.splitlines() if not line.startswith("|"))
 
 
+def words_of(source):
+    """The words that one reads: no formulas, no tables, no addresses; a piece of code counts as one word."""
+    return prose(re.sub(r"`[^`\n]+`", "code", source)).split()
+
+
 def printed(cell):
     return "".join(output.text for output in cell.outputs if output.output_type == "stream" and output.name == "stdout")
 
@@ -191,7 +196,7 @@ def test_no_walls_of_text(lesson):
 
 
 def test_the_length_is_that_of_a_lesson(lesson):
-    words, lengths = len(text_of(lesson).split()), sorted(len(cell.source.splitlines()) for cell in code(lesson))
+    words, lengths = len(words_of(text_of(lesson))), sorted(len(cell.source.splitlines()) for cell in code(lesson))
     assert (700 if lesson.stem == INTRODUCTION else 1_200) <= words <= 2_500
     assert 15 <= len(lengths) <= 40
     assert statistics.median(lengths) <= 8 and lengths[int(0.9 * len(lengths))] <= 25
