@@ -572,7 +572,7 @@ jacobian_mistakes = [
     Mistake(
         "w_j is subtracted, not w_i w_j",
         lambda w: _diagonal(w) - w[..., None, :],
-        "w_i (δ_ij − w_j): the factor w_i belongs to both terms.",
+        "Which factor belongs to both terms?",
         also=(lambda w: _diagonal(w) - w[..., :, None],),
     ),
     Mistake(

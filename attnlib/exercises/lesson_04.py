@@ -513,7 +513,7 @@ padding_mistakes = [
     Mistake(
         "position j is compared with length j: the lengths have no axis of their own",
         lambda lengths, n_key: np.arange(n_key) < lengths,
-        "Every position must meet every length. Give the lengths axes: `lengths[:, None, None]` is [batch, 1, 1].",
+        "Every position must meet every length. Where must the lengths get new axes?",
         also=(
             lambda lengths, n_key: (np.arange(n_key) < lengths)[:, None, None],
             lambda lengths, n_key: (np.arange(n_key) < lengths)[None, None],
@@ -612,7 +612,7 @@ additive_mistakes = [
     Mistake(
         "np.finfo(dtype).tiny, which is not the lowest number",
         _additive(lambda mask, dtype: np.where(mask, 0, np.finfo(dtype).tiny)),
-        "`tiny` is the smallest number *above* zero, and exp of it is 1. You need what lies below everything.",
+        "`tiny` is a tiny number *above* zero, and exp of it is 1. You need what lies below everything.",
     ),
     Mistake(
         "the logarithm of a number that is only nearly 0",

@@ -70,18 +70,18 @@ split_mistakes = [
     Mistake(
         "`.T` or transpose() reverses all axes",
         lambda x, n_heads: _cut(x, n_heads).T,
-        "Only two axes should change places, those of tokens and heads: `swapaxes(-2, -3)`.",
+        "Only two axes should change places, those of tokens and heads: exchange only these two, counted from the end.",
     ),
     Mistake(
         "axes are counted from the front, as if there were no batch",
         lambda x, n_heads: _cut(x, n_heads).transpose(1, 0, 2),
-        "Right for one sequence. With axes in front count from the other end: `swapaxes(-2, -3)`.",
+        "Right for one sequence. With axes in front exchange only these two, counted from the end.",
         also=(lambda x, n_heads: _cut(x, n_heads).swapaxes(0, 1),),
     ),
     Mistake(
         "axes are counted from the front, as if there always were one batch axis",
         lambda x, n_heads: _cut(x, n_heads).transpose(0, 2, 1, 3),
-        "Right for one axis in front, no more and no fewer. Count from the other end: `swapaxes(-2, -3)`.",
+        "Right for one axis in front, no more and no fewer. Exchange only these two, counted from the end.",
         also=(lambda x, n_heads: _cut(x, n_heads).swapaxes(1, 2),),
     ),
     Mistake(
@@ -113,6 +113,11 @@ split_mistakes = [
         "every head gets all features",
         lambda x, n_heads: np.stack([x] * n_heads, axis=-3),
         "The heads share the features among them: each gets d_model / n_heads of every token.",
+    ),
+    Mistake(
+        "the batch is folded into the tokens",
+        lambda x, n_heads: x.reshape(-1, n_heads, x.shape[-1] // n_heads).swapaxes(0, 1),
+        "Right without a batch. Now the tokens of all sequences stand in one row. Keep the axes in front: `*x.shape[:-1]`.",
     ),
 ]
 
@@ -171,7 +176,7 @@ merge_mistakes = [
     Mistake(
         "the wrong two axes are exchanged (the last two)",
         lambda h: h.swapaxes(-1, -2).reshape(*h.shape[:-3], h.shape[-2], -1),
-        "Heads and tokens should change places, `swapaxes(-2, -3)`, so that the heads of a token stand side by side.",
+        "Heads and tokens should change places, so that the heads of a token stand side by side.",
     ),
     Mistake(
         "the heads are averaged",
@@ -196,7 +201,7 @@ merge_mistakes = [
     Mistake(
         "`.T` or transpose() reverses all axes",
         lambda h: h.T.reshape(*h.shape[:-3], h.shape[-2], -1),
-        "Only two axes should change places, those of heads and tokens: `swapaxes(-2, -3)`.",
+        "Only two axes should change places, those of heads and tokens: exchange only these two, counted from the end.",
     ),
     Mistake(
         "batch and heads are exchanged",
@@ -207,19 +212,24 @@ merge_mistakes = [
     Mistake(
         "axes are counted from the front, as if there were no batch",
         lambda h: h.transpose(1, 0, 2).reshape(h.shape[1], -1),
-        "Right for one sequence. With axes in front count from the other end: `swapaxes(-2, -3)`.",
+        "Right for one sequence. With axes in front exchange only these two, counted from the end.",
         also=(lambda h: h.swapaxes(0, 1).reshape(*h.shape[:-3], h.shape[-2], -1),),
     ),
     Mistake(
         "axes are counted from the front, as if there always were one batch axis",
         lambda h: h.transpose(0, 2, 1, 3).reshape(h.shape[0], h.shape[2], -1),
-        "Right for one axis in front, no more and no fewer. Count from the other end: `swapaxes(-2, -3)`.",
+        "Right for one axis in front, no more and no fewer. Exchange only these two, counted from the end.",
         also=(lambda h: h.swapaxes(1, 2).reshape(*h.shape[:-3], h.shape[-2], -1),),
     ),
     Mistake(
         "the samples of the batch are put side by side, not the heads",
         lambda h: np.concatenate(list(h), axis=-1),
         "Right without a batch. A loop over an array runs over its *first* axis, and that is then the batch.",
+    ),
+    Mistake(
+        "np.hstack of a list of heads, which joins axis 1",
+        lambda h: np.hstack(list(h)),
+        "Right without a batch. With one, the list holds samples, not heads, and axis 1 their tokens, not their features.",
     ),
     Mistake(
         "the batch is joined as well",
@@ -420,6 +430,11 @@ multi_head_mistakes = [
         also=(_own(project=lambda x, w: np.einsum("...d,dd->...d", x, w)),),
     ),
     Mistake(
+        "nothing is projected: x is split as it is",
+        _own(project=lambda x, w: x),
+        "w_query, w_key and w_value change nothing in your answer. First `x @ w`, then split.",
+    ),
+    Mistake(
         "the input is split before it is projected",
         _parts_first,
         "May head 0 use the last feature of x? It may: project all of x first, then split what comes out.",
@@ -532,7 +547,10 @@ count_mistakes = [
         "w_output is forgotten",
         _count(output=lambda d, h, k, v: 0, biases=lambda d, h, k, v: h * (2 * k + v)),
         "There are four matrices: the heads, side by side, are mixed by one more.",
-        also=(_count(output=lambda d, h, k, v: 0),),
+        also=(
+            _count(output=lambda d, h, k, v: 0),
+            lambda d, h, k=None, v=None, bias=True: 3 * d * d + (3 * d if bias else 0),
+        ),
     ),
     Mistake(
         "w_output sized n_heads * d_model instead of n_heads * d_v",
@@ -557,6 +575,23 @@ count_mistakes = [
         ),
         "d_k and d_v are the widths of *one* head. A matrix has the columns of all of them.",
         also=(_count(query=lambda d, h, k, v: d * k, key=lambda d, h, k, v: d * k, value=lambda d, h, k, v: d * v),),
+    ),
+    Mistake(
+        "d_k and d_v are taken for the width of all heads together",
+        _count(
+            query=lambda d, h, k, v: d * k,
+            key=lambda d, h, k, v: d * k,
+            value=lambda d, h, k, v: d * v,
+            output=lambda d, h, k, v: v * d,
+            biases=lambda d, h, k, v: 2 * k + v + d,
+            default=lambda d, h: d,
+        ),
+        "d_k and d_v are widths of one head: times n_heads.",
+    ),
+    Mistake(
+        "the biases of one head only",
+        _count(biases=lambda d, h, k, v: 2 * k + v + d),
+        "The weights are right. A bias has one number for each column of its matrix, and those of all heads are in it.",
     ),
     Mistake(
         "the biases are forgotten",
@@ -613,6 +648,7 @@ count_mistakes = [
         "only three matrices of one size, as if query, key and value were one",
         _count(query=lambda d, h, k, v: 0),
         "Query and key have a matrix each.",
+        also=(_count(query=lambda d, h, k, v: 0, biases=lambda d, h, k, v: h * (k + v) + d),),
     ),
     Mistake(
         "the result is not a whole number, since `/` divides",
@@ -782,6 +818,12 @@ previous_and_first_mistakes = [
         "the strength is not used",
         lambda n, strength: heads.previous_and_first(n, 20.0),
         "With strength 0 nobody should ask for anything. Multiply w_query by `strength`.",
+    ),
+    Mistake(
+        "all four matrices are multiplied by the strength",
+        lambda n, strength: strength * heads.previous_and_first(n, 1.0),
+        "Only the question is multiplied. What is fetched should come out as it is.",
+        also=(_set(w_value=lambda w, n, s: s * w),),
     ),
     Mistake(
         "too weak to choose: the strength is left at 1",

@@ -89,6 +89,13 @@ def _odd_last(change):
     return sinusoids
 
 
+def _one_narrower(n, d_model, base):
+    even = d_model - d_model % 2
+    positions = np.zeros((n, d_model))
+    positions[:, :even] = right.sinusoidal_positions(n, max(even, 1), base)[:, :even]
+    return positions
+
+
 sinusoidal_mistakes = [
     Mistake(
         "sine and cosine are exchanged",
@@ -216,6 +223,16 @@ sinusoidal_mistakes = [
         "the last column of an odd width is a cosine",
         _odd_last(np.cos),
         "Columns 0, 2, 4, … are sines, the last of an odd width too.",
+    ),
+    Mistake(
+        "an odd width is built one wider, and cut",
+        lambda n, d, b: right.sinusoidal_positions(n, d + d % 2, b)[:, :d],
+        "Right for even widths. The exponent has d_model itself, not the width rounded up.",
+    ),
+    Mistake(
+        "an odd width is built one narrower, and filled up with zeros",
+        _one_narrower,
+        "Right for even widths. The exponent has d_model itself, and the last column of an odd width is a sine.",
     ),
 ]
 
@@ -583,6 +600,16 @@ def _overwritten(a, b, cos, sin):
     return a, a * sin + b * cos
 
 
+def _turned_by(x, angles, interleaved):
+    """Each number by the angle of its own column, together with its partner."""
+    half, partner = x.shape[-1] // 2, np.empty_like(x)
+    if interleaved:
+        partner[..., 0::2], partner[..., 1::2] = -x[..., 1::2], x[..., 0::2]
+    else:
+        partner[..., :half], partner[..., half:] = -x[..., half:], x[..., :half]
+    return x * np.cos(angles) + partner * np.sin(angles)
+
+
 def _angles_of(interleaved_layout):
     """The numbers are paired as asked, but cos and sin are laid out for one pairing only."""
 
@@ -590,12 +617,18 @@ def _angles_of(interleaved_layout):
         half = x.shape[-1] // 2
         angles = positions[:, None] * base ** (-np.arange(half) / half)
         angles = np.repeat(angles, 2, axis=-1) if interleaved_layout else np.tile(angles, 2)
-        partner = np.empty_like(x)
-        if interleaved:
-            partner[..., 0::2], partner[..., 1::2] = -x[..., 1::2], x[..., 0::2]
-        else:
-            partner[..., :half], partner[..., half:] = -x[..., half:], x[..., :half]
-        return x * np.cos(angles) + partner * np.sin(angles)
+        return _turned_by(x, angles, interleaved)
+
+    return rotate
+
+
+def _angle_of_each_column(exponent):
+    """Every column j turns by base ** -exponent(j, d), whichever its partner is."""
+
+    def rotate(x, positions, base=10_000.0, interleaved=True):
+        d = x.shape[-1]
+        angles = positions[:, None] * base ** -exponent(np.arange(d), d)
+        return _turned_by(x, angles, interleaved)
 
     return rotate
 
@@ -683,6 +716,12 @@ rotary_mistakes = [
         "turned as neighbours, put back as halves",
         _rotated(_forwards, join=False),
         "The pairs are turned rightly, but they do not stand where they stood. `np.stack(…, axis=-1)` puts them side by side.",
+    ),
+    Mistake(
+        "each column has an angle of its own",
+        _angle_of_each_column(lambda j, d: j / d),
+        "Print the lengths of your rows: a rotation keeps them. It does if both numbers of a pair turn by one angle.",
+        also=(_angle_of_each_column(lambda j, d: 2 * j / d),),
     ),
     Mistake(
         "angles are repeated side by side also when the halves are pairs",
@@ -860,7 +899,7 @@ alibi_mistakes = [
     Mistake(
         "the slopes shrink by a half whatever the number of heads",
         _alibi(lambda n: 0.5 ** np.arange(1, n + 1)),
-        "The last slope is always 1/256. With 4 heads each is a quarter of the one before.",
+        "With 2, 4 or 8 heads the last slope is 1/256. With 4 heads each is a quarter of the one before.",
     ),
     Mistake(
         "the 8 of the exponent is missing",

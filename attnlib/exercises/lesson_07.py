@@ -211,7 +211,7 @@ numeric_mistakes = [
         "That is how the slope changes. The slope itself needs two values only.",
     ),
     Mistake(
-        "half the way on each side, divided by the whole of two",
+        "moved by half of epsilon, divided by twice epsilon",
         _by_entry(lambda f, x, m, e: (f(x + m / 2) - f(x - m / 2)) / (2 * e)),
         "From x − ε/2 to x + ε/2 it is ε, not 2 ε. Move by epsilon on each side.",
         also=(_by_entry(lambda f, x, m, e: (f(x + m / 2) - f(x - m / 2)) / e),),
@@ -289,7 +289,7 @@ softmax_mistakes = [
     Mistake(
         "the gradient of log softmax",
         lambda p, g: g - p * g.sum(axis=-1, keepdims=True),
-        "That belongs to log softmax, and needs the minus that you may have. Here the weights themselves were handed on.",
+        "That is the derivative of log softmax. Multiply by the weights.",
         ("bw06",),
         also=(lambda p, g: g + p, lambda p, g: g + p * g.sum(axis=-1, keepdims=True)),
     ),
@@ -328,7 +328,17 @@ softmax_mistakes = [
         "the plain mean of the gradients",
         lambda p, g: p * (g - g.mean(axis=-1, keepdims=True)),
         "A key with little weight counts little in the mean: weight the gradients before you add them up.",
-        also=(lambda p, g: p * (g - (p * g).mean(axis=-1, keepdims=True)),),
+    ),
+    Mistake(
+        "the weighted gradients are averaged, not added up",
+        lambda p, g: p * (g - (p * g).mean(axis=-1, keepdims=True)),
+        "The weights sum to 1 already: add up, do not average.",
+        also=(lambda p, g: p * (g - (p * g).mean()),),
+    ),
+    Mistake(
+        "the weight in front belongs to the gradient only, not to the sum",
+        lambda p, g: p * g - _mean(p, g),
+        "The sum is taken away from the gradient, and what is left is multiplied by the weight. Where do the brackets stand?",
     ),
     Mistake(
         "the weights are missing in front",
@@ -354,6 +364,17 @@ softmax_mistakes = [
         "the Jacobian is returned, not its product with the gradient",
         lambda p, g: np.eye(p.shape[-1]) * p[..., None, :] - p[..., :, None] * p[..., None, :],
         "One axis too many: multiply the Jacobian by `grad_weights` and add up.",
+    ),
+    Mistake(
+        "the Jacobian meets the gradient as a matrix: its last axis is missing",
+        lambda p, g: (np.eye(p.shape[-1]) * p[..., None, :] - p[..., :, None] * p[..., None, :]) @ g,
+        "Right for one row. `@` takes gradients of several rows for one matrix: give each a last axis of 1, and drop it after.",
+    ),
+    Mistake(
+        "np.diag and np.outer, which know one row only",
+        lambda p, g: (np.diag(p) - np.outer(p, p)) @ g,
+        "Right for one row. For more, the Jacobian needs two last axes, or none at all: what does each row subtract?",
+        also=(lambda p, g: g @ (np.diag(p) - np.outer(p, p)),),
     ),
     Mistake(
         "softmax is applied to the weights once more",
@@ -555,6 +576,11 @@ attention_mistakes = [
         "Between grad_weights and grad_scores stands softmax: use your `softmax_backward`.",
     ),
     Mistake(
+        "the arguments of softmax_backward are exchanged",
+        _attention_way(through=lambda w, gw: softmax_backward(gw, w)),
+        "`softmax_backward(weights, grad_weights)`: the weights come first.",
+    ),
+    Mistake(
         "the Jacobian of softmax is taken as diagonal",
         _attention_way(through=lambda w, gw: w * (1 - w) * gw),
         "Raising one weight lowers the others. Rows of grad_scores must sum to 0: do they?",
@@ -629,10 +655,13 @@ def step_cases(rng):
         return Case(name, (*_arrays(rng, *shapes), rate))
 
     one = np.array([[1.0]])
-    by_hand = (0 * one, one, one, one[None], np.array([[[1.0], [-1.0]]]), np.array([[[2.0], [0.0]]]), 0 * one[None])
+    half = np.log(3.0) / 2
+    by_hand = (half * one, one, one, one[None], np.array([[[1.0], [-1.0]]]), np.array([[[2.0], [0.0]]]), one[None] / 2)
+    results = ((half - 0.375) * one, (1 - 0.375 * half) * one, 0.25 * one)
     return [
-        # weights 1/2, 1/2; output 1 = grad_output; grad_scores ½, −½; grad_query ½ + ½ = 1; grad_key 0; grad_w_value 1
-        Case("1 list of 2 pairs, width 1, by hand", (*by_hand, 0.5), (-0.5 * one, one, 0.5 * one)),
+        # scores ±half; weights 3/4, 1/4; output 1.5, grad_output 1; grad_weights 2, 0, their mean 1.5; grad_scores ±3/8
+        # grad_query 3/8 + 3/8; grad_key ±3/8 half, so w_key gets 3/4 half; grad_value 3/4, 1/4, so w_value gets 1.5
+        Case("1 list of 2 pairs, width 1, by hand", (*by_hand, 0.5), results),
         case("1 list, all widths 2", 1, 2, 2, 2, 2, 1.0),
         case("1 list of 3 pairs, widths 2, 4 and 3", 1, 3, 2, 4, 3, 0.5),
         case("a batch of 3 lists", 3, 2, 2, 3, 2, 1.0),
@@ -653,6 +682,7 @@ def _step_way(
     *,
     grad_output=lambda output, target: (output - target) / len(output),
     backward=lambda q, k, v, go: gradients.attention_backward(q, k, v, go),
+    factors=lambda inputs, projected: inputs,
     into_matrix=lambda x, grad, w: (_t(x) @ grad).sum(axis=0),
     update=lambda w, grad, rate: w - rate * grad,
     back=tuple,
@@ -664,7 +694,8 @@ def _step_way(
         query, key, value = (x @ w for x, w in zip(inputs, matrices))
         output = attention.scaled_dot_product_attention(query, key, value)
         grads = backward(query, key, value, grad_output(output, target))
-        return back([update(w, into_matrix(x, g, w), rate) for w, x, g in zip(matrices, inputs, grads)])
+        xs = factors(inputs, (query, key, value))
+        return back([update(w, into_matrix(x, g, w), rate) for w, x, g in zip(matrices, xs, grads)])
 
     return step
 
@@ -728,6 +759,21 @@ step_mistakes = [
         "the gradient of the matrix is not transposed",
         _step_way(into_matrix=lambda x, grad, w: (_t(grad) @ x).sum(axis=0)),
         "A gradient has the shape of its matrix, [d, d_k]: inputs first, turned, then the gradient.",
+    ),
+    Mistake(
+        "`.T` reverses all axes, the batch too",
+        _step_way(into_matrix=lambda x, grad, w: x.T @ grad),
+        "With a batch in front swap only the last two axes, `swapaxes(-1, -2)`, then add up over the batch.",
+    ),
+    Mistake(
+        "query, key and value are taken for asked, keys and values",
+        _step_way(factors=lambda inputs, projected: projected),
+        "In `asked @ w_query` the matrix stands beside `asked`. That is the factor its gradient is made of.",
+    ),
+    Mistake(
+        "the keys are taken for the values in the third gradient",
+        _step_way(factors=lambda inputs, projected: (inputs[0], inputs[1], inputs[1])),
+        "w_query and w_key are right. What does w_value multiply in the forward pass?",
     ),
     Mistake(
         "the gradient of the batch's first list only",

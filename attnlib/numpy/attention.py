@@ -7,11 +7,9 @@ The axes of this course, in order: ``[..., n_query, d_k]`` for queries, ``[..., 
 are any in number and broadcast. Scores, weights and values are plain numbers without a unit.
 """
 
-import math
-
 import numpy as np
 
-FLOATS = (np.float16, np.float32, np.float64)
+from attnlib.numpy.checks import check_floats, check_mask, check_scale, check_shapes
 
 
 def softmax(scores: np.ndarray, axis: int = -1) -> np.ndarray:
@@ -177,100 +175,7 @@ def scaled_dot_product_attention(
 
 
 def _scores(query: np.ndarray, key: np.ndarray, scale: float | None) -> np.ndarray:
-    if scale is None:
-        scale = 1 / math.sqrt(max(query.shape[-1], 1))  # d_k = 0: the products are 0 whatever the scale
-    if isinstance(scale, (str, complex)) or np.ndim(scale):
-        raise ValueError(f"scale is {scale!r}; expected one real number, or None for 1 / √d_k. Try scale=1.0.")
+    scale = check_scale(scale, query.shape[-1])
     scores = query @ key.swapaxes(-1, -2)  # [..., n_query, n_key]
-    scores *= float(scale)
+    scores *= scale
     return scores
-
-
-def check_floats(**arrays: np.ndarray) -> list[np.ndarray]:
-    """Return the named arrays, all of one floating dtype, or raise a ValueError that says which one is not and why."""
-    checked, first = [], None
-    for name, array in arrays.items():
-        if isinstance(array, np.ma.MaskedArray):
-            raise ValueError(
-                f"{name} is a NumPy masked array, whose mask would be lost here. Try {name}.data, and give what may be "
-                f"attended as mask=~np.ma.getmaskarray({name})."
-            )
-        array = np.asarray(array)
-        if array.dtype not in FLOATS:
-            wanted = "float64" if array.dtype.kind == "f" else "float32"
-            raise ValueError(
-                f"{name} has dtype {array.dtype}; expected float16, float32 or float64, in this machine's byte order. "
-                f"Try np.asarray({name}).astype(np.{wanted})."
-            )
-        first = first or (name, array.dtype)
-        if array.dtype != first[1]:
-            raise ValueError(
-                f"{name} is {array.dtype} and {first[0]} is {first[1]}; expected one dtype, since nothing is promoted "
-                f"behind your back. Try {name}.astype(np.{first[1]})."
-            )
-        checked.append(array)
-    return checked
-
-
-def check_shapes(query: np.ndarray, key: np.ndarray, value: np.ndarray | None = None) -> list[np.ndarray]:
-    """Return query, key (and value) as arrays that fit together, or raise a ValueError that names the axis."""
-    named = {"query": query, "key": key} | ({} if value is None else {"value": value})
-    arrays = check_floats(**named)
-    for (name, array), axes in zip(
-        zip(named, arrays), ("[..., n_query, d_k]", "[..., n_key, d_k]", "[..., n_key, d_v]")
-    ):
-        if array.ndim < 2:
-            raise ValueError(
-                f"{name} has shape {list(array.shape)}; expected {axes}, at least two axes. Try {name}[None, :] for a "
-                f"single {name}{', or value[:, None] for values of one number' if name == 'value' else ''}."
-            )
-    query, key = arrays[:2]
-    if query.shape[-1] != key.shape[-1]:
-        raise ValueError(
-            f"query has d_k={query.shape[-1]} in its last axis and key has d_k={key.shape[-1]}; expected the same width. "
-            f"query is {list(query.shape)}, key is {list(key.shape)}. Try projecting both to one d_k, or swapping the "
-            f"last two axes of the one that is transposed."
-        )
-    if value is not None and key.shape[-2] != arrays[2].shape[-2]:
-        raise ValueError(
-            f"key has n_key={key.shape[-2]} rows and value has {arrays[2].shape[-2]}; expected one value for each key. "
-            f"key is {list(key.shape)}, value is {list(arrays[2].shape)}. Try the same tokens for both."
-        )
-    try:
-        np.broadcast_shapes(*(array.shape[:-2] for array in arrays))
-    except ValueError:
-        shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in zip(named, arrays))
-        raise ValueError(
-            f"the leading axes do not broadcast: {shapes}; expected equal sizes, or 1, in all but the last two axes. "
-            f"Try inserting an axis of size 1, as in key[:, None]."
-        ) from None
-    return arrays
-
-
-def check_mask(mask: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Return the mask as an array that fits scores of this shape and dtype, or raise a ValueError that says why not."""
-    if isinstance(mask, np.ma.MaskedArray):
-        raise ValueError("mask is a NumPy masked array, whose own mask would be lost here. Try mask.filled(False).")
-    mask = np.asarray(mask)
-    if mask.dtype.kind == "f" and mask.dtype not in FLOATS:
-        raise ValueError(f"mask has dtype {mask.dtype}; expected {dtype}. Try mask.astype(np.{dtype}).")
-    if mask.dtype != bool and mask.dtype not in FLOATS:
-        raise ValueError(
-            f"mask has dtype {mask.dtype}; expected booleans (True = may attend) or {dtype} numbers to add to the scores. "
-            f"Try mask.astype(bool) if 1 means: may attend."
-        )
-    if mask.dtype != bool and mask.dtype != dtype:
-        raise ValueError(
-            f"mask is {mask.dtype} and the scores are {dtype}; expected one dtype. Try mask.astype(np.{dtype}), or a "
-            f"boolean mask (True = may attend)."
-        )
-    try:
-        fits = np.broadcast_shapes(mask.shape, shape) == shape
-    except ValueError:
-        fits = False
-    if not fits:
-        raise ValueError(
-            f"mask has shape {list(mask.shape)}, which does not broadcast to the scores [..., n_query, n_key] = "
-            f"{list(shape)}. Try inserting axes of size 1, as in mask[:, None, :], so that the axes line up from the right."
-        )
-    return mask

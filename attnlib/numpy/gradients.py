@@ -11,7 +11,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from attnlib.numpy.attention import check_floats, check_shapes, scaled_dot_product_attention
+from attnlib.numpy.attention import scaled_dot_product_attention
+from attnlib.numpy.checks import check_floats, check_mask, check_scale, check_shapes
+from attnlib.numpy.heads import check_weights, merge_heads, split_heads, with_head_axis
 
 
 def numeric_gradient(function: Callable, x: np.ndarray, epsilon: float = 1e-5) -> np.ndarray:
@@ -70,7 +72,7 @@ def softmax_backward(weights: np.ndarray, grad_weights: np.ndarray) -> np.ndarra
     -------
     grad_scores : array [..., n]
         weights · (grad_weights − Σ weights · grad_weights), the sum over the last axis. Each row sums to 0, since a
-        shift of all scores changes no weight. A row of zeros (nothing to attend to) gives zeros.
+        shift of all scores changes no weight. A row of zeros (nothing to attend to) gives zeros, whatever its gradient.
 
     Raises
     ------
@@ -91,8 +93,10 @@ def softmax_backward(weights: np.ndarray, grad_weights: np.ndarray) -> np.ndarra
     dtype = weights.dtype
     if dtype == np.float16:
         weights, grad_weights = weights.astype(np.float32), grad_weights.astype(np.float32)
-    mean = np.sum(weights * grad_weights, axis=-1, keepdims=True)  # [..., 1], what the row has at present
-    return (weights * (grad_weights - mean)).astype(dtype, copy=False)
+    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+        mean = np.sum(weights * grad_weights, axis=-1, keepdims=True)  # [..., 1], what the row has at present
+        grad_scores = np.where(weights == 0, weights, weights * (grad_weights - mean))  # 0, also where 0 meets NaN
+        return grad_scores.astype(dtype, copy=False)
 
 
 def attention_backward(
@@ -137,25 +141,30 @@ def attention_backward(
     query, key, value = check_shapes(query, key, value)
     inputs, dtype = (query, key, value), query.dtype
     _, _, grad_output = check_floats(query=query, key=key, grad_output=grad_output)
+    scale = check_scale(scale, query.shape[-1])
+    if mask is not None:
+        leading = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
+        mask = check_mask(mask, (*leading, query.shape[-2], key.shape[-2]), dtype)
     if dtype == np.float16:
         query, key, value, grad_output = (array.astype(np.float32) for array in (*inputs, grad_output))
-        if mask is not None and np.asarray(mask).dtype == np.float16:
-            mask = np.asarray(mask).astype(np.float32)
+        mask = mask.astype(np.float32) if mask is not None and mask.dtype != bool else mask
     output, weights = scaled_dot_product_attention(query, key, value, mask, scale=scale, return_weights=True)
     if grad_output.shape != output.shape:
         raise ValueError(
             f"grad_output has shape {list(grad_output.shape)}; expected the shape of the output, {list(output.shape)}. "
             f"Try np.broadcast_to(grad_output, output.shape) if one gradient serves all."
         )
-    scale = 1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else float(scale)
-    grad_value = weights.swapaxes(-1, -2) @ grad_output  # [..., n_key, d_v]
-    grad_weights = grad_output @ value.swapaxes(-1, -2)  # [..., n_query, n_key]
-    grad_scores = softmax_backward(weights, grad_weights)
-    grad_scores *= scale
-    grad_query = grad_scores @ key  # [..., n_query, d_k]
-    grad_key = grad_scores.swapaxes(-1, -2) @ query  # [..., n_key, d_k]
-    gradients = zip((grad_query, grad_key, grad_value), inputs)
-    return tuple(_sum_to(gradient, array.shape).astype(dtype, copy=False) for gradient, array in gradients)
+    with np.errstate(
+        invalid="ignore", over="ignore", under="ignore"
+    ):  # values may be NaN or infinite, as in the forward pass
+        grad_value = weights.swapaxes(-1, -2) @ grad_output  # [..., n_key, d_v]
+        grad_weights = grad_output @ value.swapaxes(-1, -2)  # [..., n_query, n_key]
+        grad_scores = softmax_backward(weights, grad_weights)
+        grad_scores *= scale
+        grad_query = grad_scores @ key  # [..., n_query, d_k]
+        grad_key = grad_scores.swapaxes(-1, -2) @ query  # [..., n_key, d_k]
+        gradients = zip((grad_query, grad_key, grad_value), inputs)
+        return tuple(_sum_to(gradient, array.shape).astype(dtype, copy=False) for gradient, array in gradients)
 
 
 def multi_head_attention_backward(
@@ -179,7 +188,7 @@ def multi_head_attention_backward(
     n_heads : int
     grad_output : array [..., n, d_model]
     mask : array or None
-        As in the forward pass. With as many axes as x it serves all heads; with one more, each head has its own.
+        As in the forward pass. With at most as many axes as x it holds for all heads; with one more, each head has its own.
 
     Returns
     -------
@@ -193,49 +202,41 @@ def multi_head_attention_backward(
 
     Notes
     -----
-    The forward pass is Vaswani et al., *Attention Is All You Need* (2017), section 3.2.2, without biases.
+    The forward pass is Vaswani et al., *Attention Is All You Need* (2017), section 3.2.2, without biases. float16 is
+    computed in float32 inside.
     """
-    x, w_query, w_key, w_value, w_output, grad_output = check_floats(
-        x=x, w_query=w_query, w_key=w_key, w_value=w_value, w_output=w_output, grad_output=grad_output
-    )
-    for name, w in (("w_query", w_query), ("w_key", w_key), ("w_value", w_value)):
-        if w.ndim != 2 or w.shape[0] != x.shape[-1] or w.shape[1] % n_heads:
-            raise ValueError(
-                f"{name} has shape {list(w.shape)}; expected [d_model, n_heads · d_head] with d_model={x.shape[-1]} and "
-                f"n_heads={n_heads}. Try {name}.T if it is transposed, or another number of heads."
-            )
-    expected = (*x.shape[:-1], w_output.shape[-1])
-    if w_output.shape[0] != w_value.shape[1] or grad_output.shape != expected:
+    named = {"x": x, "w_query": w_query, "w_key": w_key, "w_value": w_value, "w_output": w_output}
+    inputs = check_weights(named, n_heads)
+    _, grad_output = check_floats(x=x, grad_output=grad_output)
+    x, dtype = inputs[0], inputs[0].dtype
+    expected = (*x.shape[:-1], inputs[-1].shape[-1])
+    if grad_output.shape != expected:
         raise ValueError(
-            f"w_output is {list(w_output.shape)} and grad_output {list(grad_output.shape)}; expected "
-            f"[{w_value.shape[1]}, d_model] and {list(expected)}. Try the shapes of the forward pass."
+            f"grad_output has shape {list(grad_output.shape)}; expected the shape of the output, {list(expected)}. Try "
+            f"np.broadcast_to(grad_output, output.shape) if one gradient serves all."
         )
-    if mask is not None and np.ndim(mask) == x.ndim and x.ndim > 2:
-        mask = np.asarray(mask)[..., None, :, :]  # the same for all heads
-    query, key, value = (_split(x @ w, n_heads) for w in (w_query, w_key, w_value))
-    merged = _merge(scaled_dot_product_attention(query, key, value, mask))  # [..., n, n_heads · d_head]
-    grad_merged = grad_output @ w_output.T
-    gradients = attention_backward(query, key, value, _split(grad_merged, n_heads), mask)
-    grad_query, grad_key, grad_value = (_merge(gradient) for gradient in gradients)
+    if mask is not None:
+        mask = with_head_axis(mask, x, n_heads)
+    if dtype == np.float16:
+        *inputs, grad_output = (array.astype(np.float32) for array in (*inputs, grad_output))
+        mask = mask.astype(np.float32) if mask is not None and mask.dtype != bool else mask
+    x, w_query, w_key, w_value, w_output = inputs
+    query, key, value = (split_heads(x @ w, n_heads) for w in (w_query, w_key, w_value))
+    merged = merge_heads(scaled_dot_product_attention(query, key, value, mask))  # [..., n, n_heads · d_v]
+    grad_found = split_heads(grad_output @ w_output.T, n_heads)
+    gradients = attention_backward(query, key, value, grad_found, mask)
+    grad_query, grad_key, grad_value = (merge_heads(gradient) for gradient in gradients)
     grad_x = grad_query @ w_query.T + grad_key @ w_key.T + grad_value @ w_value.T
-    grad_matrices = (_grad_matrix(x, gradient) for gradient in (grad_query, grad_key, grad_value))
-    return grad_x, *grad_matrices, _grad_matrix(merged, grad_output)
+    grad_matrices = (grad_matrix(x, gradient) for gradient in (grad_query, grad_key, grad_value))
+    found = (grad_x, *grad_matrices, grad_matrix(merged, grad_output))
+    with np.errstate(over="ignore", under="ignore"):
+        return tuple(gradient.astype(dtype, copy=False) for gradient in found)
 
 
-def _grad_matrix(x: np.ndarray, grad: np.ndarray) -> np.ndarray:
+def grad_matrix(x: np.ndarray, grad: np.ndarray) -> np.ndarray:
     """Gradient of w in ``x @ w``: xᵀ grad, added up over all leading axes."""
-    return x.reshape(-1, x.shape[-1]).T @ grad.reshape(-1, grad.shape[-1])
-
-
-def _split(x: np.ndarray, n_heads: int) -> np.ndarray:
-    """[..., n, n_heads · d_head] → [..., n_heads, n, d_head]."""
-    return x.reshape(*x.shape[:-1], n_heads, x.shape[-1] // n_heads).swapaxes(-2, -3)
-
-
-def _merge(heads: np.ndarray) -> np.ndarray:
-    """[..., n_heads, n, d_head] → [..., n, n_heads · d_head]."""
-    heads = heads.swapaxes(-2, -3)
-    return heads.reshape(*heads.shape[:-2], heads.shape[-2] * heads.shape[-1])
+    n = math.prod(x.shape[:-1])  # counted, since −1 cannot be told where a width is 0
+    return x.reshape(n, x.shape[-1]).T @ grad.reshape(n, grad.shape[-1])
 
 
 def _sum_to(gradient: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

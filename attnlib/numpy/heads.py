@@ -9,7 +9,8 @@ belong to head h.
 
 import numpy as np
 
-from attnlib.numpy.attention import check_floats, check_mask, scaled_dot_product_attention
+from attnlib.numpy.attention import scaled_dot_product_attention
+from attnlib.numpy.checks import check_floats, check_heads, check_mask, check_plain, check_whole
 
 
 def split_heads(x: np.ndarray, n_heads: int) -> np.ndarray:
@@ -31,14 +32,14 @@ def split_heads(x: np.ndarray, n_heads: int) -> np.ndarray:
     Raises
     ------
     ValueError
-        If x has fewer than two axes, or n_heads does not divide d_model.
+        If x has fewer than two axes or is a masked array, or n_heads does not divide d_model.
 
     Notes
     -----
     Cutting gives [..., n, n_heads, d_head], and the axes n and n_heads change places. A reshape to the final shape alone
     would run without error, and hand each head some whole tokens instead of a part of every token.
     """
-    x = np.asarray(x)
+    x = check_plain("x", x)
     if x.ndim < 2:
         raise ValueError(
             f"x has shape {list(x.shape)}; expected [..., n, d_model], at least two axes. Try x[None, :] for a single token."
@@ -63,9 +64,9 @@ def merge_heads(heads: np.ndarray) -> np.ndarray:
     Raises
     ------
     ValueError
-        If heads has fewer than three axes.
+        If heads has fewer than three axes, or is a masked array.
     """
-    heads = np.asarray(heads)
+    heads = check_plain("heads", heads)
     if heads.ndim < 3:
         raise ValueError(
             f"heads has shape {list(heads.shape)}; expected [..., n_heads, n, d_head], at least three axes. "
@@ -125,7 +126,7 @@ def multi_head_attention(
     x, *weights = check_weights(named, n_heads)
     dtype = x.dtype
     if mask is not None:
-        mask = _with_head_axis(mask, x, n_heads)
+        mask = with_head_axis(mask, x, n_heads)
     if dtype == np.float16:
         x, *weights = (array.astype(np.float32) for array in (x, *weights))
         mask = mask.astype(np.float32) if mask is not None and mask.dtype != bool else mask
@@ -159,8 +160,10 @@ def count_parameters(
     Raises
     ------
     ValueError
-        If d_k or d_v is left out and n_heads does not divide d_model.
+        If a size is no whole number, or d_k or d_v is left out and n_heads does not divide d_model.
     """
+    d_model, n_heads = check_whole("d_model", d_model, 0), check_whole("n_heads", n_heads, 1)
+    d_k, d_v = (w if w is None else check_whole(name, w, 0) for name, w in (("d_k", d_k), ("d_v", d_v)))
     if d_k is None or d_v is None:
         d_head = check_heads(d_model, n_heads)
         d_k, d_v = d_head if d_k is None else d_k, d_head if d_v is None else d_v
@@ -184,27 +187,19 @@ def previous_and_first(n: int, strength: float) -> np.ndarray:
     weights : array [4, 2 n, 2 n], float64
         w_query, w_key, w_value, w_output for two heads of width n. From row 1 on, the output is
         ``[numbers of the previous token | numbers of the first token]``.
+
+    Raises
+    ------
+    ValueError
+        If n is no whole number, or below 1.
     """
+    n = check_whole("n", n, 1)
     w_query, w_key, w_value = np.zeros((3, 2 * n, 2 * n))
     w_query[n:, :n] = strength * np.eye(n, k=-1)  # head 0: place i asks for place i − 1
     w_query[n:, n] = strength  # head 1: every place asks for place 0
     w_key[n:] = np.hstack([np.eye(n), np.eye(n)])  # both: a key is the place
     w_value[:n] = np.hstack([np.eye(n), np.eye(n)])  # both: a value is the numbers
     return np.array([w_query, w_key, w_value, np.eye(2 * n)])
-
-
-def check_heads(width: int, n_heads: int, name: str = "d_model") -> int:
-    """Return the width of one head, or raise a ValueError that says which numbers of heads would do."""
-    if not isinstance(n_heads, (int, np.integer)) or n_heads < 1:
-        raise ValueError(f"n_heads={n_heads!r}; expected a whole number of heads, at least 1. Try n_heads=1.")
-    if width % n_heads:
-        divisors = [number for number in range(1, width + 1) if width % number == 0]
-        nearest = [*[d for d in divisors if d < n_heads][-1:], *[d for d in divisors if d > n_heads][:1]]
-        raise ValueError(
-            f"{name}={width} cannot be split into {n_heads} heads: {width} / {n_heads} is not a whole number. "
-            f"Try n_heads={' or '.join(map(str, nearest))}."
-        )
-    return width // n_heads
 
 
 def check_weights(named: dict[str, np.ndarray], n_heads: int) -> list[np.ndarray]:
@@ -237,10 +232,10 @@ def check_weights(named: dict[str, np.ndarray], n_heads: int) -> list[np.ndarray
     return arrays
 
 
-def _with_head_axis(mask: np.ndarray, x: np.ndarray, n_heads: int) -> np.ndarray:
+def with_head_axis(mask: np.ndarray, x: np.ndarray, n_heads: int) -> np.ndarray:
     """The mask, checked, with an axis for the heads where it has none."""
-    mask, (*leading, n, _) = np.asarray(mask), x.shape
-    if mask.ndim > x.ndim:
+    *leading, n, _ = x.shape
+    if np.ndim(mask) > x.ndim:
         return check_mask(mask, (*leading, n_heads, n, n), x.dtype)
     mask = check_mask(mask, (*leading, n, n), x.dtype)
     return mask if mask.ndim < 3 else mask[..., None, :, :]

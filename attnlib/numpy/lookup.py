@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from attnlib.numpy.attention import check_floats, softmax
+from attnlib.numpy.attention import softmax
+from attnlib.numpy.checks import check_floats
 
 
 def mean_of_values(values: np.ndarray) -> np.ndarray:

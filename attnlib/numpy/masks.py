@@ -8,12 +8,10 @@ Vaswani, Shazeer, Parmar, Uszkoreit, Jones, Gomez, Kaiser, Polosukhin, *Attentio
 is where leftward information flow is prevented by −∞ in the input of softmax.
 """
 
-from operator import index
-
 import numpy as np
 from numpy.typing import DTypeLike
 
-from attnlib.numpy.attention import FLOATS
+from attnlib.numpy.checks import FLOATS, check_plain, check_whole
 
 
 def padding_mask(lengths: np.ndarray, n_key: int) -> np.ndarray:
@@ -37,7 +35,7 @@ def padding_mask(lengths: np.ndarray, n_key: int) -> np.ndarray:
     ValueError
         If lengths are not whole numbers, not one for each sentence, or not between 0 and n_key.
     """
-    n_key, lengths = _size(n_key, "n_key"), np.asarray(lengths)
+    n_key, lengths = check_whole("n_key", n_key, 0), check_plain("lengths", lengths)
     if lengths.size == 0 and lengths.ndim == 1:
         lengths = lengths.astype(int)  # an empty list would be floating
     if lengths.dtype.kind not in "iu":
@@ -79,8 +77,8 @@ def causal_mask(n_query: int, n_key: int | None = None) -> np.ndarray:
     ValueError
         If a size is not a whole number, or below 0.
     """
-    n_query = _size(n_query, "n_query")
-    n_key = n_query if n_key is None else _size(n_key, "n_key")
+    n_query = check_whole("n_query", n_query, 0)
+    n_key = n_query if n_key is None else check_whole("n_key", n_key, 0)
     return np.tri(n_query, n_key, n_key - n_query, dtype=bool)
 
 
@@ -104,7 +102,7 @@ def to_additive(mask: np.ndarray, dtype: DTypeLike = np.float64) -> np.ndarray:
     ValueError
         If the mask is not boolean, or the dtype not floating.
     """
-    mask, dtype = np.asarray(mask), np.dtype(dtype)
+    mask, dtype = check_plain("mask", mask), np.dtype(dtype)
     if mask.dtype != bool:
         raise ValueError(
             f"mask has dtype {mask.dtype}; expected booleans (True = may attend). Try mask.astype(bool) if 1 means: may "
@@ -113,15 +111,3 @@ def to_additive(mask: np.ndarray, dtype: DTypeLike = np.float64) -> np.ndarray:
     if dtype not in FLOATS:
         raise ValueError(f"dtype is {dtype}; expected float16, float32 or float64. Try dtype=scores.dtype.")
     return np.where(mask, dtype.type(0), dtype.type(-np.inf))
-
-
-def _size(number: int, name: str) -> int:
-    try:
-        size = index(number)
-    except TypeError:
-        raise ValueError(
-            f"{name} is {number!r}; expected a whole number. Try len(...) or .shape[-2] of what attends."
-        ) from None
-    if size < 0:
-        raise ValueError(f"{name} is {size}; expected 0 or more. Try the number of tokens.")
-    return size

@@ -6,7 +6,7 @@ counted from 0; an angle is in radians; pair i of the columns of a width d turns
 
 import numpy as np
 
-from attnlib.numpy.attention import check_floats
+from attnlib.numpy.checks import check_floats, check_plain, check_whole
 
 
 def sinusoidal_positions(n: int, d_model: int, base: float = 10_000.0) -> np.ndarray:
@@ -33,7 +33,7 @@ def sinusoidal_positions(n: int, d_model: int, base: float = 10_000.0) -> np.nda
     ValueError
         If n is no whole number or below 0, d_model below 1, or base not above 0.
     """
-    check_whole(n=(n, 0), d_model=(d_model, 1))
+    n, d_model = check_whole("n", n, 0), check_whole("d_model", d_model, 1)
     angles = np.arange(n)[:, None] * frequencies(d_model, base)  # [n, ⌈d_model / 2⌉]
     positions = np.empty((n, d_model))
     positions[:, 0::2] = np.sin(angles)
@@ -65,7 +65,7 @@ def shift_rotation(k: int, d_model: int, base: float = 10_000.0) -> np.ndarray:
     -----
     Vaswani et al. (2017), section 3.5, say that such a map exists; it follows from the sine and cosine of a sum.
     """
-    check_whole(k=(k, None))
+    k = check_whole("k", k)
     _check_even(d_model, "d_model")
     angles = k * frequencies(d_model, base)
     return _blocks(np.cos(angles), -np.sin(angles), np.sin(angles), np.cos(angles))
@@ -95,7 +95,7 @@ def reversal_matrix(n: int, d_model: int, base: float = 10_000.0) -> np.ndarray:
     -----
     From sin(c − t) = sin c cos t − cos c sin t and cos(c − t) = cos c cos t + sin c sin t, with c = n − 1 in each frequency.
     """
-    check_whole(n=(n, 1))
+    n = check_whole("n", n, 1)
     _check_even(d_model, "d_model")
     angles = (n - 1) * frequencies(d_model, base)
     return _blocks(-np.cos(angles), np.sin(angles), np.sin(angles), np.cos(angles))
@@ -157,8 +157,8 @@ def alibi_slopes(n_heads: int) -> np.ndarray:
     it, then as many as are missing of every second slope of twice that power, as in the authors' code. ValueError if
     n_heads is below 1.
     """
-    check_whole(n_heads=(n_heads, 1))
-    power = 1 << (int(n_heads).bit_length() - 1)  # the largest power of two that is not above n_heads
+    n_heads = check_whole("n_heads", n_heads, 1)
+    power = 1 << (n_heads.bit_length() - 1)  # the largest power of two that is not above n_heads
     slopes = 2.0 ** (-8 * np.arange(1, power + 1) / power)
     between = 2.0 ** (-8 * np.arange(1, 2 * power, 2) / (2 * power))
     return np.concatenate([slopes, between[: n_heads - power]])
@@ -187,8 +187,8 @@ def alibi_bias(n_heads: int, n_query: int, n_key: int | None = None) -> np.ndarr
     Press, Smith, Lewis, *Train Short, Test Long: Attention with Linear Biases Enables Input Length Extrapolation* (2022),
     section 3, which speaks of keys behind the query only.
     """
-    n_key = n_query if n_key is None else n_key
-    check_whole(n_query=(n_query, 0), n_key=(n_key, 0))
+    n_query = check_whole("n_query", n_query, 0)
+    n_key = n_query if n_key is None else check_whole("n_key", n_key, 0)
     query_places = np.arange(n_query) + n_key - n_query
     distance = np.abs(query_places[:, None] - np.arange(n_key))  # [n_query, n_key]
     return -alibi_slopes(n_heads)[:, None, None] * distance
@@ -201,17 +201,8 @@ def frequencies(d: int, base: float = 10_000.0) -> np.ndarray:
     return float(base) ** (-np.arange(0, d, 2) / d)
 
 
-def check_whole(**numbers: tuple[int, int | None]) -> None:
-    """Raise a ValueError unless each is a whole number, and at least its smallest: ``check_whole(n=(n, 0))``."""
-    for name, (number, smallest) in numbers.items():
-        if isinstance(number, bool) or not isinstance(number, int | np.integer):
-            raise ValueError(f"{name}={number!r}; expected a whole number. Try {name}=8.")
-        if smallest is not None and number < smallest:
-            raise ValueError(f"{name}={number}; expected at least {smallest}. Try {name}=8.")
-
-
 def _check_even(d: int, name: str) -> int:
-    check_whole(**{name: (d, None)})
+    d = check_whole(name, d)
     if d < 2 or d % 2:
         raise ValueError(
             f"{name} is {d}; expected an even number, at least 2, since numbers are turned in pairs. Try {max(d + 1, 2)}."
@@ -222,7 +213,7 @@ def _check_even(d: int, name: str) -> int:
 def _check_places(positions: np.ndarray | None, shape: tuple[int, ...]) -> np.ndarray:
     if positions is None:
         return np.arange(shape[-2])
-    places = np.asarray(positions)
+    places = check_plain("positions", positions)
     if places.dtype == np.float16 or places.dtype.kind not in "iuf":
         raise ValueError(
             f"positions have dtype {places.dtype}; expected whole numbers, float32 or float64 (float16 cannot tell 2048 "

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from attnlib.numpy.attention import check_floats
+from attnlib.numpy.checks import check_floats
 
 
 def orthogonal(d: int, radius: float, rng: np.random.Generator) -> np.ndarray:

@@ -8,7 +8,8 @@ import math
 
 import numpy as np
 
-from attnlib.numpy.attention import check_floats, check_shapes, softmax
+from attnlib.numpy.attention import softmax
+from attnlib.numpy.checks import check_floats, check_real, check_scale, check_shapes, check_whole
 
 
 def score_variance(query: np.ndarray, key: np.ndarray) -> float:
@@ -64,7 +65,7 @@ def temperature_softmax(scores: np.ndarray, temperature: float) -> np.ndarray:
 
     Notes
     -----
-    The maximum is subtracted before the division, so that no temperature is too small. Ackley, Hinton, Sejnowski, *A
+    The maximum is subtracted before the division, which is done in float64, so that no temperature is too small. Ackley, Hinton, Sejnowski, *A
     Learning Algorithm for Boltzmann Machines* (1985), is where the temperature comes from.
     """
     scores = _check_rows(scores=scores)
@@ -76,8 +77,9 @@ def temperature_softmax(scores: np.ndarray, temperature: float) -> np.ndarray:
     work = scores.astype(np.float32) if scores.dtype == np.float16 else scores
     maximum = np.max(work, axis=-1, keepdims=True, initial=-np.inf)
     maximum[maximum == -np.inf] = 0  # a row that holds only −inf stays as it is
-    with np.errstate(invalid="ignore", over="ignore"):
-        return softmax((work - maximum) / float(temperature)).astype(scores.dtype, copy=False)
+    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+        divided = (work - maximum).astype(np.float64) / float(temperature)  # in float32 a temperature of 1e-46 is 0
+        return softmax(divided.astype(work.dtype, copy=False)).astype(scores.dtype, copy=False)
 
 
 def entropy(weights: np.ndarray) -> np.ndarray:
@@ -97,16 +99,17 @@ def entropy(weights: np.ndarray) -> np.ndarray:
     Raises
     ------
     ValueError
-        If weights are not floating, are a single number, or hold a number below 0.
+        If weights are not floating, are a single number, or hold a number below 0 or above 1.
 
     Notes
     -----
     Shannon, *A Mathematical Theory of Communication* (1948), section 6. float16 is computed in float32 inside.
     """
     weights = _check_rows(weights=weights)
-    if (weights < 0).any():
+    wrong = weights[(weights < 0) | (weights > 1 + 1e-3)]  # rounding may lift a weight a little above 1
+    if wrong.size:
         raise ValueError(
-            f"weights hold {weights.min():.3g}; expected numbers from 0 to 1. Try softmax(scores), if these are scores."
+            f"weights hold {wrong[0]:.3g}; expected numbers from 0 to 1. Try softmax(scores), if these are scores."
         )
     work = weights.astype(np.float32) if weights.dtype == np.float16 else weights
     logarithms = np.log(np.where(work == 0, 1, work))  # log 1 = 0 where the weight is 0
@@ -169,12 +172,12 @@ def steer_query(
     rate : float
         Learning rate: the query moves by −rate · gradient in each step.
     n_steps : int
-        0 returns a copy of the query.
+        0 returns a copy of the query, in the shape of the result.
 
     Returns
     -------
     query : array [..., d_k]
-        The steered query.
+        The steered query, same dtype; its leading axes are those of all four arrays, broadcast.
 
     Raises
     ------
@@ -185,6 +188,7 @@ def steer_query(
     -----
     The error is Σ (output − target)². By the chain rule its gradient with respect to the query is
     scale · keyᵀ J value · 2 (output − target), where J is the Jacobian of softmax. Where J is nearly 0, nothing moves.
+    float16 is computed in float32 inside.
     """
     query = _check_rows(query=query)
     row, key, value = check_shapes(query[..., None, :], key, value)
@@ -194,15 +198,25 @@ def steer_query(
             f"target is {list(target.shape)} and value is {list(value.shape)}; expected the same width d_v in the last "
             f"axis. Try one row of value as the target."
         )
-    scale = 1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else float(scale)
-    row = row.copy()  # [..., 1, d_k]
+    scale, rate = check_scale(scale, query.shape[-1]), check_real("rate", rate)
+    n_steps = check_whole("n_steps", n_steps, 0)
+    try:
+        leading = np.broadcast_shapes(target.shape[:-1], *(array.shape[:-2] for array in (row, key, value)))
+    except ValueError:
+        raise ValueError(
+            f"target is {list(target.shape)} and query is {list(query.shape)}; expected leading axes that broadcast with "
+            f"those of query, key and value. Try one target for each query."
+        ) from None
+    row = np.broadcast_to(row, (*leading, *row.shape[-2:])).copy()  # [..., 1, d_k]
+    if query.dtype == np.float16:
+        row, key, value, target = (array.astype(np.float32) for array in (row, key, value, target))
     for _ in range(n_steps):
         weights = softmax(scale * (row @ key.swapaxes(-1, -2)))  # [..., 1, n_key]
         grad_output = 2 * (weights @ value - target[..., None, :])  # [..., 1, d_v]
         grad_weights = grad_output @ value.swapaxes(-1, -2)  # [..., 1, n_key]
         grad_scores = grad_weights @ softmax_jacobian(weights)[..., 0, :, :]  # [..., 1, n_key]
-        row = row - float(rate) * scale * (grad_scores @ key)
-    return row[..., 0, :]
+        row = row - rate * scale * (grad_scores @ key)
+    return row[..., 0, :].astype(query.dtype, copy=False)
 
 
 def _check_rows(**named: np.ndarray) -> np.ndarray:

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from attnlib.numpy.attention import scaled_dot_product_attention
-from attnlib.numpy.gradients import attention_backward
+from attnlib.numpy.checks import check_floats, check_real, check_whole
+from attnlib.numpy.gradients import attention_backward, grad_matrix
 
 
 def recall_task(
@@ -80,21 +81,56 @@ def train_step(
     Returns
     -------
     w_query, w_key, w_value : arrays
-        New ones; the old are left as they are.
+        New ones, same dtype; the old are left as they are.
+
+    Raises
+    ------
+    ValueError
+        If dtypes or shapes do not fit, the batch is empty, or rate is not one real number.
 
     Notes
     -----
     Robbins, Monro, *A Stochastic Approximation Method* (1951): steps along gradients of random samples.
     """
+    named = {"w_query": w_query, "w_key": w_key, "w_value": w_value}
+    named |= {"asked": asked, "keys": keys, "values": values, "target": target}
+    w_query, w_key, w_value, asked, keys, values, target = _check_step(named)
+    rate = check_real("rate", rate)
     query, key, value = asked @ w_query, keys @ w_key, values @ w_value
     output = scaled_dot_product_attention(query, key, value)  # [batch, 1, d_v]
     grad_output = (output - target) / len(asked)
     gradients = attention_backward(query, key, value, grad_output)
-    updated = []
-    for w, x, gradient in zip((w_query, w_key, w_value), (asked, keys, values), gradients):
-        grad_w = x.reshape(-1, x.shape[-1]).T @ gradient.reshape(-1, gradient.shape[-1])  # added up over the batch
-        updated.append(w - rate * grad_w)
-    return tuple(updated)
+    parts = zip((w_query, w_key, w_value), (asked, keys, values), gradients)
+    return tuple(w - rate * grad_matrix(x, gradient) for w, x, gradient in parts)
+
+
+STEP_AXES = {
+    "w_query": ("d", "d_k"),
+    "w_key": ("d", "d_k"),
+    "w_value": ("d", "d_v"),
+    "asked": ("batch", "1", "d"),
+    "keys": ("batch", "n_pairs", "d"),
+    "values": ("batch", "n_pairs", "d"),
+    "target": ("batch", "1", "d_v"),
+}
+
+
+def _check_step(named: dict[str, np.ndarray]) -> list[np.ndarray]:
+    """Return the arrays of a step, if an axis has the same size wherever it stands, or raise a ValueError."""
+    arrays, sizes = check_floats(**named), {"1": 1}
+    for name, array in zip(named, arrays):
+        axes = STEP_AXES[name]
+        known = ", ".join(f"{axis}={sizes[axis]}" for axis in axes if axis in sizes and axis != "1")
+        if array.ndim != len(axes) or any(sizes.setdefault(a, n) != n for a, n in zip(axes, array.shape)):
+            raise ValueError(
+                f"{name} has shape {list(array.shape)}; expected [{', '.join(axes)}]{known and f' with {known}'}. "
+                f"Try {name}[:, None] if the axis of length 1 is missing, {name}.T if a matrix is transposed."
+            )
+    if not sizes["batch"]:
+        raise ValueError(
+            "asked has no lists, batch=0; expected at least 1, since the loss is a mean. Try a larger batch."
+        )
+    return arrays
 
 
 class Training(NamedTuple):
@@ -144,7 +180,15 @@ def train_recall(
     Returns
     -------
     training : Training
+
+    Raises
+    ------
+    ValueError
+        If a number is no whole number or too small, or there are more pairs than keys.
     """
+    wanted = (("n_symbols", n_symbols, 1), ("n_pairs", n_pairs, 1), ("d", d, 1), ("batch", batch, 1))
+    n_symbols, n_pairs, d, batch = (check_whole(*number) for number in wanted)
+    n_steps, every = check_whole("n_steps", n_steps, 0), check_whole("every", every, 1)
     rng, fresh = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     vectors = rng.normal(size=(2, n_symbols, d)) / np.sqrt(d)
     matrices = tuple(rng.normal(size=(3, d, d)) / np.sqrt(d))

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from attnlib.numpy import (
     attention_backward,
+    multi_head_attention,
     multi_head_attention_backward,
     numeric_gradient,
     recall_task,
@@ -49,6 +50,13 @@ def multi_head(x, w_query, w_key, w_value, w_output, n_heads, mask=None):
         own = mask[..., head, :, :] if mask is not None and mask.ndim > x.ndim else mask
         heads.append(scaled_dot_product_attention(query, key, value, own))
     return np.concatenate(heads, axis=-1) @ w_output
+
+
+def step(**changed):
+    """A step of training with all arrays ones, some of them changed."""
+    shapes = {"w_query": (3, 4), "w_key": (3, 4), "w_value": (3, 2), "asked": (5, 1, 3)}
+    shapes |= {"keys": (5, 6, 3), "values": (5, 6, 3), "target": (5, 1, 2)}
+    return train_step(**{name: np.ones(shape) for name, shape in shapes.items()} | {"rate": 0.1} | changed)
 
 
 # By hand and by central differences ----------------------------------------------------------------------------------
@@ -118,6 +126,17 @@ def test_several_heads_and_central_differences(mask):
     agrees(found, lambda *a: multi_head(*a, 2, mask), inputs, grad_output)
 
 
+@pytest.mark.parametrize("batch", [(), (2,), (3, 2)])
+@pytest.mark.parametrize("leading", ["none", "batch", "heads"])
+def test_masks_are_read_as_in_the_forward_pass(batch, leading):
+    rng = np.random.default_rng(1)
+    inputs = arrays(rng, (*batch, 4, 6), (6, 8), (6, 8), (6, 4), (4, 5))
+    grad_output = rng.normal(size=(*batch, 4, 5))
+    mask = rng.random({"none": (4, 4), "batch": (*batch, 4, 4), "heads": (*batch, 2, 4, 4)}[leading]) < 0.7
+    found = multi_head_attention_backward(*inputs, 2, grad_output, mask)
+    agrees(found, lambda *a: multi_head_attention(*a, 2, mask), inputs, grad_output)
+
+
 # The contract --------------------------------------------------------------------------------------------------------
 
 
@@ -181,12 +200,53 @@ def test_empty_axes(n_query, n_key, d_k, d_v):
         ),
         (
             lambda: multi_head_attention_backward(np.ones((2, 6)), *4 * (np.ones((6, 6)),), 4, np.ones((2, 6))),
-            "w_query has shape [6, 6]; expected [d_model, n_heads · d_head] with d_model=6 and n_heads=4",
+            "w_query.shape[-1]=6 cannot be split into 4 heads",
         ),
         (
             lambda: multi_head_attention_backward(np.ones((2, 6)), *4 * (np.ones((6, 8)),), 4, np.ones((2, 6))),
-            "w_output is [6, 8] and grad_output [2, 6]; expected [8, d_model] and [2, 8]",
+            "w_output has 6 rows and w_value has 8 columns",
         ),
+        (
+            lambda: multi_head_attention_backward(np.ones((2, 6)), *4 * (np.ones((6, 6)),), 2, np.ones((2, 5))),
+            "grad_output has shape [2, 5]; expected the shape of the output, [2, 6]",
+        ),
+        (
+            lambda: multi_head_attention_backward(
+                np.ones((2, 6)), *4 * (np.ones((6, 6)),), 2, np.ones((2, 6)), np.ma.array(np.ones((2, 2), bool))
+            ),
+            "mask is a NumPy masked array",
+        ),
+        (
+            lambda: attention_backward(*4 * (np.ones((2, 3), np.float16),), np.ma.array(np.zeros((2, 2), np.float16))),
+            "mask is a NumPy masked array",
+        ),
+        (
+            lambda: attention_backward(*4 * (np.ones((2, 3), np.float16),), np.zeros((2, 2), np.float32)),
+            "mask is float32 and the scores are float16",
+        ),
+        (
+            lambda: attention_backward(*4 * (np.ones((2, 3)),), scale="2"),
+            "scale is '2'; expected one real number, or None",
+        ),
+        (
+            lambda: step(w_key=np.ones((3, 4), np.float32)),
+            "w_key is float32 and w_query is float64; expected one dtype",
+        ),
+        (lambda: step(w_key=np.ones((4, 3))), "w_key has shape [4, 3]; expected [d, d_k] with d=3, d_k=4"),
+        (lambda: step(asked=np.ones((5, 3))), "asked has shape [5, 3]; expected [batch, 1, d] with d=3"),
+        (lambda: step(target=np.ones((5, 2))), "target has shape [5, 2]; expected [batch, 1, d_v] with batch=5, d_v=2"),
+        (lambda: step(values=np.ma.ones((5, 6, 3))), "values is a NumPy masked array"),
+        (lambda: step(rate="fast"), "rate is 'fast'; expected one real number. Try rate=1.0."),
+        (lambda: step(rate=np.ones(3)), "expected one real number"),
+        (
+            lambda: step(
+                asked=np.ones((0, 1, 3)), keys=np.ones((0, 6, 3)), values=np.ones((0, 6, 3)), target=np.ones((0, 1, 2))
+            ),
+            "batch=0",
+        ),
+        (lambda: train_recall(4, 2, 8, rate=1.0, n_steps=1.5), "n_steps=1.5; expected a whole number of at least 0"),
+        (lambda: train_recall(4, 2, True, rate=1.0, n_steps=1), "d=True; expected a whole number of at least 1"),
+        (lambda: train_recall(4, 2, 8, rate=1.0, n_steps=1, every=0), "every=0; expected a whole number of at least 1"),
         (lambda: recall_task(1, 4, 5, np.random.default_rng(0)), "n_pairs=5 and n_symbols=4; expected 1 to 4 pairs"),
     ],
 )
@@ -194,6 +254,60 @@ def test_errors(call, text):
     with pytest.raises(ValueError) as error:
         call()
     assert text in str(error.value)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("wild", [np.nan, np.inf, -np.inf])
+def test_nothing_to_attend_to_gives_zeros_whatever_the_values_hold(dtype, wild):
+    weights, grad_weights = np.zeros((1, 3), dtype), np.array([[wild, 1, -wild]], dtype)
+    np.testing.assert_array_equal(softmax_backward(weights, grad_weights), weights)
+    query, key, value, grad_output = arrays(np.random.default_rng(0), (2, 4), (3, 4), (3, 2), (2, 2), dtype=dtype)
+    value[1, 0] = wild
+    gradients = attention_backward(query, key, value, grad_output, np.zeros((2, 3), bool))
+    assert not any(gradient.any() for gradient in gradients)
+    grad_query, _, _ = attention_backward(query, key, value, grad_output, np.array([[False], [True]]))
+    assert not grad_query[0].any() and np.isnan(grad_query[1]).all()  # NaN where the output is NaN
+
+
+@pytest.mark.parametrize("additive", [False, True])
+def test_several_heads_in_half_precision_are_computed_in_single(additive):
+    rng = np.random.default_rng(0)
+    half = arrays(rng, (2, 4, 6), (6, 8), (6, 8), (6, 8), (8, 6), (2, 4, 6), dtype=np.float16)
+    half[1] *= np.float16(200)  # queries and scores beyond what float16 holds
+    half[0] *= np.float16(200)
+    mask = np.where(np.tri(4, dtype=bool), 0, -np.inf).astype(np.float16) if additive else np.tri(4, dtype=bool)
+    *inputs, grad_output = (array.astype(np.float32) for array in half)
+    single = mask.astype(np.float32) if additive else mask
+    expected = multi_head_attention_backward(*inputs, 2, grad_output, single)
+    found = multi_head_attention_backward(*half[:-1], 2, half[-1], mask)
+    for one, other in zip(found, expected):
+        assert one.dtype == np.float16
+        with np.errstate(over="ignore"):
+            np.testing.assert_array_equal(one, other.astype(np.float16))
+
+
+def test_width_0_changes_no_matrix():
+    changed = {"w_query": np.ones((3, 0)), "w_key": np.ones((3, 0))}
+    w_query, w_key, w_value = step(**changed)
+    assert w_query.shape == w_key.shape == (3, 0) and w_value.shape == (3, 2)
+    no_input = {"w_query": (0, 4), "w_key": (0, 4), "w_value": (0, 2), "asked": (5, 1, 0), "keys": (5, 6, 0)}
+    no_input |= {"values": (5, 6, 0)}
+    assert [w.shape for w in step(**{name: np.ones(shape) for name, shape in no_input.items()})] == [
+        (0, 4),
+        (0, 4),
+        (0, 2),
+    ]
+    gradients = multi_head_attention_backward(
+        *(np.ones(s) for s in ((2, 6), (6, 0), (6, 0), (6, 4), (4, 6))), 2, np.ones((2, 6))
+    )
+    assert [gradient.shape for gradient in gradients] == [(2, 6), (6, 0), (6, 0), (6, 4), (4, 6)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_step_keeps_the_dtype_whatever_that_of_the_rate(dtype):
+    shapes = ((3, 4), (3, 4), (3, 2), (5, 1, 3), (5, 6, 3), (5, 6, 3), (5, 1, 2))
+    for w in train_step(*arrays(np.random.default_rng(0), *shapes, dtype=dtype), np.float64(0.1)):
+        assert w.dtype == dtype
 
 
 # Properties ----------------------------------------------------------------------------------------------------------

@@ -116,20 +116,23 @@ def test_bias_counts_from_the_last_key_and_does_not_end():
 @pytest.mark.parametrize(
     "call, text",
     [
-        (lambda: sinusoidal_positions(-1, 4), "n=-1; expected at least 0"),
-        (lambda: sinusoidal_positions(3, 0), "d_model=0; expected at least 1"),
+        (lambda: sinusoidal_positions(-1, 4), "n=-1; expected a whole number of at least 0"),
+        (lambda: sinusoidal_positions(3, 0), "d_model=0; expected a whole number of at least 1. Try d_model=1."),
         (lambda: sinusoidal_positions(3.0, 4), "n=3.0; expected a whole number"),
         (lambda: sinusoidal_positions(3, 4, 0.0), "base=0.0; expected a number above 0"),
         (lambda: shift_rotation(1, 5), "d_model is 5; expected an even number, at least 2"),
-        (lambda: reversal_matrix(0, 4), "n=0; expected at least 1"),
+        (lambda: reversal_matrix(0, 4), "n=0; expected a whole number of at least 1"),
         (lambda: reversal_matrix(3, 3), "Try 4"),
         (lambda: rotary(np.ones((2, 3))), "the width d of x is 3; expected an even number"),
         (lambda: rotary(np.ones(4)), "x has shape [4]; expected [..., n, d]"),
         (lambda: rotary(np.ones((2, 4), dtype=int)), "x has dtype int64"),
         (lambda: rotary(np.ones((2, 4)), np.arange(2, dtype=np.float16)), "float16 cannot tell 2048 from 2049"),
         (lambda: rotary(np.ones((2, 4)), np.arange(3)), "positions have shape [3] and x is [2, 4]"),
-        (lambda: alibi_bias(0, 2), "n_heads=0; expected at least 1"),
-        (lambda: alibi_bias(2, 2, -1), "n_key=-1; expected at least 0"),
+        (lambda: alibi_bias(0, 2), "n_heads=0; expected a whole number of at least 1"),
+        (lambda: alibi_bias(2, 2, -1), "n_key=-1; expected a whole number of at least 0"),
+        (lambda: shift_rotation(True, 4), "k=True; expected a whole number. Try k=1."),
+        (lambda: alibi_bias(2.0, 2), "n_heads=2.0; expected a whole number"),
+        (lambda: rotary(np.ones((2, 4)), np.ma.array([0, 1])), "positions is a NumPy masked array"),
     ],
 )
 def test_errors(call, text):

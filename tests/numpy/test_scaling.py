@@ -67,6 +67,20 @@ def test_no_temperature_is_too_cold_or_too_hot(temperature):
     np.testing.assert_allclose(weights[1], [0, 0.5, 0.5], atol=1e-12)
 
 
+def test_a_weight_that_rounding_lifts_a_little_above_1_is_one():
+    assert entropy(np.array([1 + 5e-4, 0.0])) == pytest.approx(0, abs=1e-3)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("temperature", [1e-46, 5e-324, 1e46])
+def test_a_temperature_that_the_dtype_cannot_hold_gives_no_nan(dtype, temperature):
+    with np.errstate(all="raise"):
+        weights = temperature_softmax(np.array([[3, 1, 3, -np.inf]], dtype=dtype), temperature)
+    cold = [[0.5, 0, 0.5, 0]]
+    np.testing.assert_allclose(weights, cold if temperature < 1 else [[1 / 3, 1 / 3, 1 / 3, 0]], atol=1e-3)
+    assert weights.dtype == dtype
+
+
 @given(scores_of_any_shape(), st.floats(0.05, 20))
 def test_temperature_is_softmax_of_divided_scores(scores, temperature):
     np.testing.assert_allclose(temperature_softmax(scores, temperature), softmax(scores / temperature), atol=1e-12)
@@ -137,6 +151,21 @@ def test_no_steps_return_a_copy(rng):
     same = steer_query(query, key, np.eye(4), np.eye(4)[0], n_steps=0)
     np.testing.assert_array_equal(same, query)
     assert not np.shares_memory(same, query)
+
+
+@pytest.mark.parametrize("n_steps", [0, 1])
+def test_the_leading_axes_of_the_result_do_not_depend_on_the_steps(n_steps, rng):
+    query, key, value = rng.normal(size=3), rng.normal(size=(5, 1, 4, 3)), rng.normal(size=(4, 2))
+    assert steer_query(query, key, value, np.ones(2), n_steps=n_steps).shape == (5, 1, 3)
+    assert steer_query(query, key[0, 0], value, np.ones((6, 2)), n_steps=n_steps).shape == (6, 3)
+
+
+def test_steering_in_half_precision_is_computed_in_single(rng):
+    half = [rng.normal(size=shape).astype(np.float16) for shape in ((2, 3), (2, 4, 3), (2, 4, 5), (2, 5))]
+    found = steer_query(*half, n_steps=20)
+    expected = steer_query(*(array.astype(np.float32) for array in half), n_steps=20)
+    assert found.dtype == np.float16
+    np.testing.assert_array_equal(found, expected.astype(np.float16))
 
 
 # Dtypes ---------------------------------------------------------------------------------------------------------------
@@ -217,6 +246,19 @@ ERRORS = {
     "scores": (
         lambda: entropy(np.array([-1.0, 2.0])),
         "weights hold -1; expected numbers from 0 to 1. Try softmax(scores), if these are scores.",
+    ),
+    "above 1": (lambda: entropy(np.array([0.5, 1.5])), "weights hold 1.5; expected numbers from 0 to 1."),
+    "scale": (
+        lambda: steer_query(Q, np.ones((2, 3, 4)), np.eye(3), np.ones(3), scale="2"),
+        "scale is '2'; expected one real number, or None for 1 / √d_k.",
+    ),
+    "half a step": (
+        lambda: steer_query(Q, np.ones((2, 3, 4)), np.eye(3), np.ones(3), n_steps=0.5),
+        "n_steps=0.5; expected a whole number of at least 0.",
+    ),
+    "targets": (
+        lambda: steer_query(Q, np.ones((2, 3, 4)), np.eye(3), np.ones((3, 3))),
+        "target is [3, 3] and query is [2, 4]; expected leading axes that broadcast",
     ),
     "integer weights": (lambda: entropy(np.array([0, 1])), "weights has dtype int64; expected float16"),
     "no axis": (lambda: softmax_jacobian(np.float64(1)), "weights is a single number; expected [..., n]"),
