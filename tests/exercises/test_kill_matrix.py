@@ -8,12 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from attnlib.exercises import all_exercises
 from attnlib.exercises.compare import agree, fault, run
 from attnlib.exercises.core import judge
 
 BUILD = Path(__file__).parents[2] / "build"
+SOURCES = {
+    entry["id"]: entry["source"]
+    for file in Path(__file__).with_name("bank").glob("*.yaml")
+    for entry in yaml.safe_load(file.read_text(encoding="utf-8"))
+}
 
 
 def ways(exercise):
@@ -105,10 +111,15 @@ def test_write_the_matrix_for_instructors():
         lesson = key.split("-")[0]
         for mistake in exercise.mistakes:
             verdict = judged(exercise, mistake, mistake.wrong)
-            cells = [lesson, exercise.name, mistake.name, verdict.case.name, mistake.hint, ", ".join(mistake.bank)]
+            cells = [lesson, exercise.name, mistake.name, verdict.case.name, mistake.hint]
+            seen = ", ".join(f'<a href="{html.escape(SOURCES[id_])}">{id_}</a>' for id_ in mistake.bank)
             named = "yes" if verdict.mistakes == (mistake,) else "NO"
-            rows.append("".join(f"<td>{html.escape(cell)}</td>" for cell in [*cells, named]))
-    heads = "lesson|exercise|mistake|first case that shows it|hint that the learner reads|bank|named alone".split("|")
+            rows.append("".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + f"<td>{seen}</td><td>{named}</td>")
+    heads = (
+        "lesson|exercise|mistake|first case that shows it|hint that the learner reads|seen in public|named alone".split(
+            "|"
+        )
+    )
     table = "\n".join(f"<tr>{row}</tr>" for row in rows)
     style = (
         "body{font:15px/1.4 sans-serif;max-width:75em;margin:2em auto;padding:0 1em}table{border-collapse:collapse}"
