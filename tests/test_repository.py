@@ -94,3 +94,13 @@ def test_make_help_names_every_target():
     phony = re.search(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)[1].split()
     for target in phony:
         assert re.search(rf"^{target}:.*## \S", makefile, re.MULTILINE), target
+
+
+def test_the_verdict_in_the_readme_is_what_the_check_says():
+    import numpy as np
+
+    from attnlib.exercises.core import judge
+    from attnlib.exercises.lesson_02 import check
+
+    verdict = judge(check.exercises["softmax"], lambda scores: np.exp(scores) / np.exp(scores).sum())
+    assert verdict.text in (ROOT / "README.md").read_text(encoding="utf-8")
