@@ -124,11 +124,13 @@ def explain(
     agreed: dict[int, int] = {}
     for number, mistake in enumerate(exercise.mistakes):
         for way in (mistake.wrong, *mistake.also):
-            theirs = [run(way, case) for case in cases]
+            theirs = [run(way, case) for case in cases[: failing + 1]]
             wrong = [fault(exercise.view, case, outcome) not in ("", "changed") for case, outcome in zip(cases, theirs)]
-            alike = [agree(exercise.view, *triple) for triple in zip(cases, outcomes, theirs)]
-            if wrong[failing] and not any(wrong[:failing]) and alike[failing]:
-                agreed[number] = max(agreed.get(number, 0), sum(alike[failing:]))
+            alike = agree(exercise.view, cases[failing], outcomes[failing], theirs[-1])
+            if wrong[failing] and not any(wrong[:failing]) and alike:  # only then are its later cases of interest
+                later = zip(cases[failing + 1 :], outcomes[failing + 1 :])
+                same = 1 + sum(agree(exercise.view, case, mine, run(way, case)) for case, mine in later)
+                agreed[number] = max(agreed.get(number, 0), same)
     most = max(agreed.values(), default=0)
     if most < 2 and most < len(cases) - failing:
         return (), False  # one coincidence is not an explanation

@@ -9,7 +9,7 @@ are any in number and broadcast. Scores, weights and values are plain numbers wi
 
 import numpy as np
 
-from attnlib.numpy.checks import check_floats, check_mask, check_scale, check_shapes
+from attnlib.numpy.checks import check_floats, check_mask, check_scale, check_shapes, widen
 
 
 def softmax(scores: np.ndarray, axis: int = -1) -> np.ndarray:
@@ -41,7 +41,7 @@ def softmax(scores: np.ndarray, axis: int = -1) -> np.ndarray:
     (scores,) = check_floats(scores=scores)
     if scores.ndim == 0:
         raise ValueError("scores is a single number; expected [..., n], at least one axis. Try scores[None].")
-    work = scores.astype(np.float32) if scores.dtype == np.float16 else scores
+    work = widen(scores)
     maximum = np.max(work, axis=axis, keepdims=True, initial=-np.inf)
     maximum[maximum == -np.inf] = 0  # nothing to attend to: exp(−inf − 0) = 0 for the whole row
     with np.errstate(invalid="ignore", under="ignore", over="ignore"):
@@ -82,7 +82,7 @@ def masked_softmax(scores: np.ndarray, mask: np.ndarray | None = None, axis: int
     if mask.dtype == bool:
         return softmax(np.where(mask, scores, scores.dtype.type(-np.inf)), axis)
     if scores.dtype == np.float16:  # two float16 numbers can overflow in their sum
-        return masked_softmax(scores.astype(np.float32), mask.astype(np.float32), axis).astype(np.float16)
+        return masked_softmax(widen(scores), widen(mask), axis).astype(np.float16)
     with np.errstate(invalid="ignore"):  # −inf forbids, also where the score is infinite or NaN
         return softmax(np.where(mask == -np.inf, mask, scores + mask), axis)
 
@@ -109,8 +109,7 @@ def attention_scores(query: np.ndarray, key: np.ndarray, *, scale: float | None 
         If dtypes or shapes do not fit; the message says which and what to try.
     """
     query, key = check_shapes(query, key)
-    half = query.dtype == np.float16
-    scores = _scores(query.astype(np.float32) if half else query, key.astype(np.float32) if half else key, scale)
+    scores = _scores(widen(query), widen(key), scale)
     with np.errstate(over="ignore", under="ignore"):
         return scores.astype(query.dtype, copy=False)
 
@@ -153,18 +152,16 @@ def scaled_dot_product_attention(
 
     Notes
     -----
-    A query with nothing to attend to (all forbidden, or n_key = 0) gets zeros. A value that is NaN or infinite makes the
-    outputs NaN of all queries that may attend to anything, as in PyTorch, even where it is masked. With d_k = 0 all scores are equal, so the
-    output is the mean of the allowed values. float16 is computed in float32 inside.
+    A query with nothing to attend to (all forbidden, or n_key = 0) gets zeros. To all other queries a value that is NaN
+    or infinite shows even where it is masked, as in PyTorch, since 0 · ∞ is NaN. With d_k = 0 all scores are equal, so
+    the output is the mean of the allowed values. float16 is computed in float32 inside.
     """
     query, key, value = check_shapes(query, key, value)
     dtype = query.dtype
-    if dtype == np.float16:
-        query, key, value = query.astype(np.float32), key.astype(np.float32), value.astype(np.float32)
+    query, key, value = map(widen, (query, key, value))
     scores = _scores(query, key, scale)
     if mask is not None:
-        mask = check_mask(mask, scores.shape, dtype)
-        mask = mask if mask.dtype == bool else mask.astype(scores.dtype, copy=False)
+        mask = widen(check_mask(mask, scores.shape, dtype))
     weights = masked_softmax(scores, mask)
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         output = weights @ value

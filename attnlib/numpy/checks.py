@@ -37,6 +37,11 @@ def check_floats(**arrays: np.ndarray) -> list[np.ndarray]:
     return checked
 
 
+def widen(array: np.ndarray | None) -> np.ndarray | None:
+    """Return float16 as float32, to compute in; any other array, a boolean mask or None as it is."""
+    return array.astype(np.float32) if array is not None and array.dtype == np.float16 else array
+
+
 def check_shapes(query: np.ndarray, key: np.ndarray, value: np.ndarray | None = None) -> list[np.ndarray]:
     """Return query, key (and value) as arrays that fit together, or raise a ValueError that names the axis."""
     named = {"query": query, "key": key} | ({} if value is None else {"value": value})

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from attnlib.numpy.attention import scaled_dot_product_attention
-from attnlib.numpy.checks import check_floats, check_mask, check_scale, check_shapes
+from attnlib.numpy.checks import check_floats, check_mask, check_scale, check_shapes, widen
 from attnlib.numpy.heads import check_weights, merge_heads, split_heads, with_head_axis
 
 
@@ -91,8 +91,7 @@ def softmax_backward(weights: np.ndarray, grad_weights: np.ndarray) -> np.ndarra
             f"both. Try np.broadcast_to(grad_weights, weights.shape) if one gradient serves all rows."
         )
     dtype = weights.dtype
-    if dtype == np.float16:
-        weights, grad_weights = weights.astype(np.float32), grad_weights.astype(np.float32)
+    weights, grad_weights = widen(weights), widen(grad_weights)
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         mean = np.sum(weights * grad_weights, axis=-1, keepdims=True)  # [..., 1], what the row has at present
         grad_scores = np.where(weights == 0, weights, weights * (grad_weights - mean))  # 0, also where 0 meets NaN
@@ -145,18 +144,14 @@ def attention_backward(
     if mask is not None:
         leading = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
         mask = check_mask(mask, (*leading, query.shape[-2], key.shape[-2]), dtype)
-    if dtype == np.float16:
-        query, key, value, grad_output = (array.astype(np.float32) for array in (*inputs, grad_output))
-        mask = mask.astype(np.float32) if mask is not None and mask.dtype != bool else mask
+    query, key, value, grad_output, mask = map(widen, (*inputs, grad_output, mask))
     output, weights = scaled_dot_product_attention(query, key, value, mask, scale=scale, return_weights=True)
     if grad_output.shape != output.shape:
         raise ValueError(
             f"grad_output has shape {list(grad_output.shape)}; expected the shape of the output, {list(output.shape)}. "
             f"Try np.broadcast_to(grad_output, output.shape) if one gradient serves all."
         )
-    with np.errstate(
-        invalid="ignore", over="ignore", under="ignore"
-    ):  # values may be NaN or infinite, as in the forward pass
+    with np.errstate(invalid="ignore", over="ignore", under="ignore"):  # values may be infinite, as in the forward pass
         grad_value = weights.swapaxes(-1, -2) @ grad_output  # [..., n_key, d_v]
         grad_weights = grad_output @ value.swapaxes(-1, -2)  # [..., n_query, n_key]
         grad_scores = softmax_backward(weights, grad_weights)
@@ -217,10 +212,7 @@ def multi_head_attention_backward(
         )
     if mask is not None:
         mask = with_head_axis(mask, x, n_heads)
-    if dtype == np.float16:
-        *inputs, grad_output = (array.astype(np.float32) for array in (*inputs, grad_output))
-        mask = mask.astype(np.float32) if mask is not None and mask.dtype != bool else mask
-    x, w_query, w_key, w_value, w_output = inputs
+    x, w_query, w_key, w_value, w_output, grad_output, mask = map(widen, (*inputs, grad_output, mask))
     query, key, value = (split_heads(x @ w, n_heads) for w in (w_query, w_key, w_value))
     merged = merge_heads(scaled_dot_product_attention(query, key, value, mask))  # [..., n, n_heads · d_v]
     grad_found = split_heads(grad_output @ w_output.T, n_heads)

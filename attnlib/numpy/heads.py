@@ -10,7 +10,7 @@ belong to head h.
 import numpy as np
 
 from attnlib.numpy.attention import scaled_dot_product_attention
-from attnlib.numpy.checks import check_floats, check_heads, check_mask, check_plain, check_whole
+from attnlib.numpy.checks import check_floats, check_heads, check_mask, check_plain, check_whole, widen
 
 
 def split_heads(x: np.ndarray, n_heads: int) -> np.ndarray:
@@ -127,10 +127,7 @@ def multi_head_attention(
     dtype = x.dtype
     if mask is not None:
         mask = with_head_axis(mask, x, n_heads)
-    if dtype == np.float16:
-        x, *weights = (array.astype(np.float32) for array in (x, *weights))
-        mask = mask.astype(np.float32) if mask is not None and mask.dtype != bool else mask
-    *projections, w_output = weights
+    x, *projections, w_output, mask = map(widen, (x, *weights, mask))
     query, key, value = (split_heads(x @ w, n_heads) for w in projections)  # [..., n_heads, n, d_k or d_v]
     found, maps = scaled_dot_product_attention(query, key, value, mask, return_weights=True)
     output = (merge_heads(found) @ w_output).astype(dtype, copy=False)

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from attnlib.numpy.attention import softmax
-from attnlib.numpy.checks import check_floats, check_real, check_scale, check_shapes, check_whole
+from attnlib.numpy.checks import check_floats, check_real, check_scale, check_shapes, check_whole, widen
 
 
 def score_variance(query: np.ndarray, key: np.ndarray) -> float:
@@ -74,7 +74,7 @@ def temperature_softmax(scores: np.ndarray, temperature: float) -> np.ndarray:
             f"temperature={temperature}; expected one finite number above 0. Try 1e-3 for all weight on the largest "
             f"score, 1e3 for nearly equal weights."
         )
-    work = scores.astype(np.float32) if scores.dtype == np.float16 else scores
+    work = widen(scores)
     maximum = np.max(work, axis=-1, keepdims=True, initial=-np.inf)
     maximum[maximum == -np.inf] = 0  # a row that holds only −inf stays as it is
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
@@ -111,7 +111,7 @@ def entropy(weights: np.ndarray) -> np.ndarray:
         raise ValueError(
             f"weights hold {wrong[0]:.3g}; expected numbers from 0 to 1. Try softmax(scores), if these are scores."
         )
-    work = weights.astype(np.float32) if weights.dtype == np.float16 else weights
+    work = widen(weights)
     logarithms = np.log(np.where(work == 0, 1, work))  # log 1 = 0 where the weight is 0
     total = -np.sum(work * logarithms, axis=-1) + 0.0  # + 0.0 turns −0.0 into 0.0
     return np.asarray(total).astype(weights.dtype, copy=False)
@@ -141,7 +141,7 @@ def softmax_jacobian(weights: np.ndarray) -> np.ndarray:
     Bridle, *Training Stochastic Model Recognition Algorithms as Networks* (1990). float16 is computed in float32 inside.
     """
     weights = _check_rows(weights=weights)
-    work = weights.astype(np.float32) if weights.dtype == np.float16 else weights
+    work = widen(weights)
     identity = np.eye(work.shape[-1], dtype=work.dtype)
     jacobian = work[..., :, None] * (identity - work[..., None, :])  # [..., n, n]
     return jacobian.astype(weights.dtype, copy=False)
@@ -208,8 +208,7 @@ def steer_query(
             f"those of query, key and value. Try one target for each query."
         ) from None
     row = np.broadcast_to(row, (*leading, *row.shape[-2:])).copy()  # [..., 1, d_k]
-    if query.dtype == np.float16:
-        row, key, value, target = (array.astype(np.float32) for array in (row, key, value, target))
+    row, key, value, target = map(widen, (row, key, value, target))
     for _ in range(n_steps):
         weights = softmax(scale * (row @ key.swapaxes(-1, -2)))  # [..., 1, n_key]
         grad_output = 2 * (weights @ value - target[..., None, :])  # [..., 1, d_v]

@@ -200,8 +200,8 @@ def train_recall(
                 history.append(measured)
             if report is not None:
                 report(number, loss)
-        keys, values, asked, answer = recall_task(batch, n_symbols, n_pairs, rng)
         if number < n_steps:
+            keys, values, asked, answer = recall_task(batch, n_symbols, n_pairs, rng)
             of_key, of_value = vectors
             inputs = of_key[asked][:, None], of_key[keys], of_value[values], of_value[answer][:, None]
             matrices = step(*matrices, *inputs, rate)

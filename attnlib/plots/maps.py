@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from attnlib.plots.style import BLACK, LINES, check_lengths, number_text, say
+from attnlib.plots.style import BLACK, LINES, cell_lines, check_lengths, number_text, say
 
 
 def weights_heatmap(weights: np.ndarray, queries: Sequence[str], keys: Sequence[str], ax: Axes) -> None:
@@ -54,10 +54,7 @@ def mask_grid(mask: np.ndarray, queries: Sequence[str], keys: Sequence[str], ax:
     ax.imshow(mask, vmin=0, vmax=1, cmap="cividis", aspect="auto")
     ax.set_xticks(range(len(keys)), keys)
     ax.set_yticks(range(len(queries)), queries)
-    ax.set_xticks(np.arange(len(keys) - 1) + 0.5, minor=True)
-    ax.set_yticks(np.arange(len(queries) - 1) + 0.5, minor=True)
-    ax.grid(which="minor", color="white", linewidth=1)
-    ax.tick_params(which="minor", length=0)
+    cell_lines(ax, len(queries), len(keys), width=1)
     ax.set(xlabel="key: looked at", ylabel="query: looks")
     rows = [places_of(row) for row in mask]
     if all(row == rows[0] for row in rows):

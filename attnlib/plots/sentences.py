@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch
 
-from attnlib.plots.style import BLACK, BLUE, GREY, ORANGE, check_lengths, numbered, say, tidy
+from attnlib.plots.style import BLACK, BLUE, GREY, ORANGE, cell_lines, check_lengths, numbered, say, tidy
 
 
 def sentence_arrows(words: Sequence[str], weights: np.ndarray, asker: int, ax: Axes) -> None:
@@ -103,10 +103,7 @@ def feature_table(features: np.ndarray, words: Sequence[str], names: Sequence[st
     ax.tick_params(length=0)
     for (row, column), number in np.ndenumerate(features):
         ax.text(column, row, f"{number:g}", ha="center", va="center", color=BLACK if number else GREY)
-    ax.set_xticks(np.arange(len(names) - 1) + 0.5, minor=True)
-    ax.set_yticks(np.arange(len(words) - 1) + 0.5, minor=True)
-    ax.grid(which="minor", color="white", linewidth=2)
-    ax.tick_params(which="minor", length=0)
+    cell_lines(ax, len(words), len(names), width=2)
     having = [
         f"{word}: {', '.join(name for name, has in zip(names, row) if has)}"
         for word, row in zip(words, features)

@@ -34,6 +34,14 @@ def tidy(ax: Axes) -> None:
     ax.set_axisbelow(True)
 
 
+def cell_lines(ax: Axes, n_rows: int, n_columns: int, width: float) -> None:
+    """Draw white lines between the cells of a grid."""
+    ax.set_xticks([column + 0.5 for column in range(n_columns - 1)], minor=True)
+    ax.set_yticks([row + 0.5 for row in range(n_rows - 1)], minor=True)
+    ax.grid(which="minor", color="white", linewidth=width)
+    ax.tick_params(which="minor", length=0)
+
+
 def check_lengths(labels: Sequence, numbers: Sequence, what: str, of: str) -> None:
     """Raise a ValueError where labels and numbers are not equally many."""
     if len(labels) != len(numbers):
