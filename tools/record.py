@@ -3,6 +3,7 @@
 Each function returns the arrays of one lesson; a test makes them again and compares.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ from torch import nn
 
 from attnlib.data import sentence
 from attnlib.numpy import alibi_bias, orthogonal
+from attnlib.torch import EncoderLayer, LayerNorm, MultiHeadAttention
+from attnlib.torch.reversal import Reverser, train_reversal
 
 FOLDER = Path(__file__).resolve().parent.parent / "attnlib" / "data" / "recorded"
 RATES = (0.001, 0.01)
@@ -188,6 +191,66 @@ def lesson_07() -> dict[str, np.ndarray]:
     gradients = torch.autograd.grad(output, (query, key, value), torch.from_numpy(arrays["grad_output"]))
     names = ("grad_query", "grad_key", "grad_value")
     return arrays | {"mask": mask} | {name: gradient.numpy() for name, gradient in zip(names, gradients)}
+
+
+ATTENTIONS = ("neither", "norm", "residual", "both", "residual, half the weights")  # what stands around the attention
+BLOCKS = ("pre-norm", "post-norm")
+REVERSAL_RATES = (0.001, 0.003, 0.01)
+
+
+def lesson_09() -> dict[str, np.ndarray]:
+    """Share of right answers after 100 steps of the reversal, [variants, rates, seeds]: twelve attentions, twelve blocks."""
+
+    def table(train: Callable[..., float], variants: tuple[str, ...]) -> np.ndarray:
+        return np.array(
+            [[[train(variant, rate, seed) for seed in range(5)] for rate in REVERSAL_RATES] for variant in variants]
+        )
+
+    return {
+        "rates": np.array(REVERSAL_RATES),
+        "trained_attentions": table(trained_attentions, ATTENTIONS),
+        "trained_blocks": table(trained_blocks, BLOCKS),
+    }
+
+
+class AttentionAlone(nn.Module):
+    """Attention, with or without a residual connection and a norm, as the lesson has it."""
+
+    def __init__(self, residual: bool, norm: bool):
+        super().__init__()
+        self.residual = residual
+        self.attention = MultiHeadAttention(32, 2)
+        self.norm = LayerNorm(32) if norm else nn.Identity()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """[..., n, 32] to the same shape."""
+        found = self.attention(self.norm(x))
+        return x + found if self.residual else found
+
+
+def trained_attentions(variant: str, rate: float, seed: int) -> float:
+    """Share of right answers of twelve attentions, in float64, so that machines hardly differ."""
+    torch.manual_seed(seed)
+    residual, norm = variant not in ("neither", "norm"), variant in ("norm", "both")
+    model = Reverser([AttentionAlone(residual, norm) for _ in range(12)], 32, norm=norm).double()
+    if "half" in variant:
+        for layer in model.layers:
+            for projection in (
+                layer.attention.query,
+                layer.attention.key,
+                layer.attention.value,
+                layer.attention.output,
+            ):
+                nn.init.xavier_uniform_(projection.weight, gain=0.5)
+    return train_reversal(model, rate=rate, every=100, seed=seed).accuracies[-1]
+
+
+def trained_blocks(variant: str, rate: float, seed: int) -> float:
+    """Share of right answers of twelve encoder layers."""
+    torch.manual_seed(seed)
+    norm_first = variant == "pre-norm"
+    model = Reverser([EncoderLayer(32, 2, 64, norm_first=norm_first) for _ in range(12)], 32, norm=norm_first).double()
+    return train_reversal(model, rate=rate, every=100, seed=seed).accuracies[-1]
 
 
 LESSONS = {name: function for name, function in globals().items() if name.startswith("lesson_")}

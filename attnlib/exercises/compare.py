@@ -93,6 +93,8 @@ def unchanged(now: Any, was: Any) -> bool:
         return same_kind and np.array_equal(now, was, equal_nan=was.dtype.kind == "f")
     if isinstance(was, (tuple, list)):
         return len(now) == len(was) and all(map(unchanged, now, was))
+    if isinstance(was, dict):
+        return now.keys() == was.keys() and all(unchanged(now[name], was[name]) for name in was)
     return now == was
 
 

@@ -22,6 +22,7 @@ from attnlib.torch.conventions import (
     to_attn_mask,
     to_key_padding_mask,
 )
+from attnlib.torch.counting import transformer_flops, transformer_parameters
 from attnlib.torch.decoder import Decoder, DecoderLayer
 from attnlib.torch.heads import merge_heads, multi_head_attention, split_heads
 from attnlib.torch.layers import CrossAttention, MultiHeadAttention, SelfAttention
@@ -69,4 +70,6 @@ __all__ = [
     "to_attention_mask",
     "to_attn_mask",
     "to_key_padding_mask",
+    "transformer_flops",
+    "transformer_parameters",
 ]
