@@ -201,15 +201,17 @@ REVERSAL_RATES = (0.001, 0.003, 0.01)
 def lesson_09() -> dict[str, np.ndarray]:
     """Share of right answers after 100 steps of the reversal, [variants, rates, seeds]: twelve attentions, twelve blocks."""
 
-    def table(train: Callable[..., float], variants: tuple[str, ...]) -> np.ndarray:
+    def table(train: Callable[..., list[float]], variants: tuple[str, ...]) -> np.ndarray:
         return np.array(
-            [[[train(variant, rate, seed) for seed in range(5)] for rate in REVERSAL_RATES] for variant in variants]
+            [[[train(variant, rate, seed)[-1] for seed in range(5)] for rate in REVERSAL_RATES] for variant in variants]
         )
 
     return {
         "rates": np.array(REVERSAL_RATES),
+        "trained_residual": np.array(trained_attentions("residual", 0.003, 0, n_steps=60, every=10)),
         "trained_attentions": table(trained_attentions, ATTENTIONS),
         "trained_blocks": table(trained_blocks, BLOCKS),
+        "trained_longer": np.array([trained_blocks("post-norm", 0.001, seed, n_steps=400)[-1] for seed in range(5)]),
     }
 
 
@@ -228,7 +230,7 @@ class AttentionAlone(nn.Module):
         return x + found if self.residual else found
 
 
-def trained_attentions(variant: str, rate: float, seed: int) -> float:
+def trained_attentions(variant: str, rate: float, seed: int, n_steps: int = 100, every: int = 100) -> list[float]:
     """Share of right answers of twelve attentions, in float64, so that machines hardly differ."""
     torch.manual_seed(seed)
     residual, norm = variant not in ("neither", "norm"), variant in ("norm", "both")
@@ -242,15 +244,15 @@ def trained_attentions(variant: str, rate: float, seed: int) -> float:
                 layer.attention.output,
             ):
                 nn.init.xavier_uniform_(projection.weight, gain=0.5)
-    return train_reversal(model, rate=rate, every=100, seed=seed).accuracies[-1]
+    return train_reversal(model, rate=rate, n_steps=n_steps, every=every, seed=seed).accuracies
 
 
-def trained_blocks(variant: str, rate: float, seed: int) -> float:
+def trained_blocks(variant: str, rate: float, seed: int, n_steps: int = 100) -> list[float]:
     """Share of right answers of twelve encoder layers."""
     torch.manual_seed(seed)
     norm_first = variant == "pre-norm"
     model = Reverser([EncoderLayer(32, 2, 64, norm_first=norm_first) for _ in range(12)], 32, norm=norm_first).double()
-    return train_reversal(model, rate=rate, every=100, seed=seed).accuracies[-1]
+    return train_reversal(model, rate=rate, n_steps=n_steps, every=100, seed=seed).accuracies
 
 
 LESSONS = {name: function for name, function in globals().items() if name.startswith("lesson_")}
