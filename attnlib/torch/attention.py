@@ -165,6 +165,8 @@ def scaled_dot_product_attention(
     if not return_weights and not dropout and 0 not in (query.shape[-1], key.shape[-2]):
         allowed = _as_boolean(mask)
         if mask is None or allowed is not None:
+            if allowed is not None and allowed.ndim < 2:
+                allowed = allowed.expand(query.shape[-2], -1)  # the kernel wants an axis for the queries
             return F.scaled_dot_product_attention(query, key, value, allowed, scale=scale)
     dtype, wide = query.dtype, _wide(query.dtype)
     scores = _scores(query.to(wide), key.to(wide), scale)
