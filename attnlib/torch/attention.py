@@ -205,7 +205,10 @@ def _as_boolean(mask: Tensor | None) -> Tensor | None:
     """A mask of booleans, or of 0 and −inf, as booleans; None for any other, and where its numbers cannot be looked at."""
     if mask is None or mask.dtype == torch.bool:
         return mask
-    if mask.requires_grad or torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(mask):
+    if mask.requires_grad or torch.compiler.is_compiling():
         return None
     allowed = mask == 0
-    return allowed if bool((allowed | (mask == -torch.inf)).all()) else None
+    try:
+        return allowed if bool((allowed | (mask == -torch.inf)).all()) else None
+    except RuntimeError:  # under vmap, and of a meta tensor
+        return None
