@@ -789,7 +789,6 @@ check = Checker(
             EncoderLayer,
             encoder_layer_cases,
             encoder_layer_mistakes,
-            [_two_steps(_step, _step)],
             call=call_encoder_layer,
         ),
         Exercise(
