@@ -23,6 +23,10 @@ class Case(NamedTuple):
     expected: Any = None
 
 
+class Unfit(Exception):
+    """What keeps an answer from being called at all, in a sentence that the learner reads as it is."""
+
+
 class Outcome(NamedTuple):
     """What came of one call: a value or an exception, which arguments were changed, and what was printed."""
 
@@ -83,12 +87,14 @@ def quiet(printed: io.StringIO) -> Iterator[None]:
 
 
 def unchanged(now: Any, was: Any) -> bool:
-    """Whether an argument is what it was, in type, dtype, shape and value; also within tuples and lists."""
+    """Whether an argument is what it was, in type, dtype, shape and value; also within tuples, lists and dicts."""
     if isinstance(was, np.ndarray):
         same_kind = type(now) is type(was) and now.dtype == was.dtype
         return same_kind and np.array_equal(now, was, equal_nan=was.dtype.kind == "f")
     if isinstance(was, (tuple, list)):
         return type(now) is type(was) and len(now) == len(was) and all(map(unchanged, now, was))
+    if isinstance(was, dict):
+        return type(now) is type(was) and list(now) == list(was) and all(map(unchanged, now.values(), was.values()))
     return type(now) is type(was) and now == was
 
 
@@ -193,7 +199,7 @@ def agree(view: Callable | None, case: Case, answer: Outcome, mistake: Outcome) 
         return got == known and items(got) == items(known)
     got, known = plain(answer.value), plain(mistake.value)
     if got is not None and known is not None:
-        wanted = np.asarray(case.expected).dtype
+        wanted = got.dtype if plain(case.expected) is None else np.asarray(case.expected).dtype  # a tuple has none
         if wanted.kind != "b" and (got.dtype.kind == "b") != (known.dtype.kind == "b"):
             return False  # True is not the number 1
         if str(wanted) in TOLERANCE and got.dtype != known.dtype:
