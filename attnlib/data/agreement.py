@@ -1,6 +1,6 @@
 """Sentences in English and Chinese with a gap, where one word decides which of two nouns the gap means (lesson 10).
 
-*The animal didn't cross the streets because _ too tired*: was it, or were they? The quality says which noun is meant, and the
+*The animal didn't cross the streets because … too tired*: was it, or were they? The quality says which noun is meant, and the
 noun says its number: in English by its own form, in Chinese by the measure word before it (那只动物, one; 那群动物, many).
 The sentences are made after the pair that the course carries along (``attnlib.data.sentence``).
 """
@@ -16,7 +16,7 @@ ENGLISH, CHINESE = "English", "Chinese"
 
 
 class Example(NamedTuple):
-    """One sentence with a gap, ``_``, and what is true of it."""
+    """One sentence with a gap, ``…``, and what is true of it."""
 
     text: str
     language: str
@@ -32,7 +32,7 @@ def english(living: str, broad: str, quality: str, many: tuple[bool, bool], turn
     animal, street = living + "s" * many[0], broad + "s" * many[1]
     said = f"the {street} didn't attract the {animal}" if turned else f"the {animal} didn't cross the {street}"
     said = "yesterday " + said if day else said
-    return f"{said[0].upper()}{said[1:]} because _ too {quality}.", animal if quality in OF_LIVING else street
+    return f"{said[0].upper()}{said[1:]} because … too {quality}.", animal if quality in OF_LIVING else street
 
 
 def chinese(living: str, broad: str, quality: str, many: tuple[bool, bool], turned: bool, day: bool) -> tuple[str, str]:
@@ -42,7 +42,7 @@ def chinese(living: str, broad: str, quality: str, many: tuple[bool, bool], turn
     said = f"{street}没有吸引{animal}" if turned else f"{animal}没有过{street}"
     said = "昨天" + said if day else said
     said_of = (OF_LIVING | OF_BROAD)[quality]
-    return f"{said}，因为_太{said_of}了。", measures[0] if quality in OF_LIVING else measures[1]
+    return f"{said}，因为…太{said_of}了。", measures[0] if quality in OF_LIVING else measures[1]
 
 
 def examples() -> list[Example]:

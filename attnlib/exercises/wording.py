@@ -85,9 +85,11 @@ def describe_exact(value: Any, expected: Any, kind: str) -> str:
 
 
 def with_items(value: Any, plainly: Any) -> str:
-    """A type with the types of its items: ``a list of str``, ``a dict of int and str``."""
-    within = " and ".join(kind.__name__ for kind in items(plainly)[1:])
-    return article(type(value).__name__) + (f" of {within}" if within else "")
+    """A type with the types of its items: ``a list of str``, ``a dict from str to int``."""
+    parts = [list(plainly), list(plainly.values())] if isinstance(plainly, dict) else [plainly]
+    within = [" and ".join(kind.__name__ for kind in items(part)[1:]) for part in parts]
+    how = " from {} to {}" if isinstance(plainly, dict) else " of {}"
+    return article(type(value).__name__) + (how.format(*within) if all(within) else "")
 
 
 def describe_part(exercise: Any, answer: Callable, case: Case, outcome: Outcome) -> str:

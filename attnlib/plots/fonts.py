@@ -51,6 +51,22 @@ def readable(words: Sequence[str]) -> list[str]:
     return [word if word.isascii() and word.isprintable() else "".join(map(drawable, word)) for word in map(str, words)]
 
 
+def drawn(words: Sequence[str]) -> dict[str, object]:
+    """The same as labels of ticks, which were made with the axes and keep their old fonts unless told otherwise.
+
+    Parameters
+    ----------
+    words : n strings
+
+    Returns
+    -------
+    options : dict
+        For ``ax.set_xticks(range(n), **drawn(words))``.
+    """
+    labels = readable(words)
+    return {"labels": labels, "fontfamily": mpl.rcParams["font.family"]}
+
+
 def drawable(char: str) -> str:
     """The character if a font knows it, else the nearest thing that can be drawn."""
     if knows(char):
