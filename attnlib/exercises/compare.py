@@ -133,9 +133,11 @@ def bare(value: Any) -> Any:
 
 
 def items(value: Any) -> tuple[type, ...]:
-    """Types within a bare value: its own, then those of its items; for a dict of its keys, then of its items."""
-    parts = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
-    return type(value), *sorted({type(part) for part in parts}, key=lambda kind: kind.__name__)
+    """Types within a bare value: its own, then those of its items; for a dict those of its keys, then of its values."""
+    if isinstance(value, dict):
+        return dict, *items(list(value)), *items(list(value.values()))
+    within = {type(item) for item in value} if isinstance(value, list) else set()
+    return type(value), *sorted(within, key=lambda kind: kind.__name__)
 
 
 def exact_fault(answer: Any, expected: Any) -> str:
