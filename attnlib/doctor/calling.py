@@ -1,0 +1,259 @@
+"""One way to call every attention: which sequences it takes, which masks, which widths, arrays or tensors.
+
+Everything is guessed from the names of parameters and attributes, then tried. What was guessed is reported.
+"""
+
+import copy
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+KEYS, VALUES = ("key", "keys", "k", "key_states"), ("value", "values", "v", "value_states")
+CONTEXTS = ("context memory encoder_output encoder_outputs encoder_hidden_states enc_output enc_out enc source kv").split()
+MASKS = ("mask", "keep", "valid", "allowed", "visible", "length", "bias")
+WEIGHTS = ("return_weights", "need_weights", "return_attention", "return_attn", "output_attentions", "return_attn_weights")
+WIDTHS = ("d_model embed_dim d_query hidden_size n_embd dim d_in embedding_dim in_channels width query_dim hidden_dim").split()
+CONTEXT_WIDTHS = ("d_context", "kdim", "context_dim", "d_memory", "cross_dim")
+FUSED = "query key value attn_mask dropout_p is_causal scale".split()  # a built-in, whose signature Python cannot read
+
+
+@dataclass
+class Subject:
+    """A private copy of what is examined, and how it is called.
+
+    ``kind`` is "self" (one sequence), "qkv" (query, key, value) or "context" (a sequence and a context).
+    """
+
+    layer: Callable
+    kind: str
+    names: list[str]  # of the sequences
+    mask_names: list[str] = field(default_factory=list)
+    weights_name: str | None = None
+    call: Callable | None = None
+    numpy: bool = False
+    batch_first: bool = True
+    axes: int = 3  # how many axes a function takes
+    n_query: int = 7
+    n_key: int = 7
+    batch: int = 3
+    d_model: int = 8
+    d_context: int = 8
+    dtype: torch.dtype = torch.float64
+    generator: torch.Generator = field(default_factory=lambda: torch.Generator().manual_seed(0))
+
+    @property
+    def is_module(self) -> bool:
+        """Whether it has parameters, modes and children."""
+        return isinstance(self.layer, nn.Module)
+
+    @property
+    def tolerance(self) -> float:
+        """How much two results may differ, relative to their size, before they count as different."""
+        return 1e-9 if self.dtype == torch.float64 else 1e-4
+
+    @property
+    def cross(self) -> bool:
+        """Whether keys come from another sequence than the queries."""
+        return self.kind != "self"
+
+    def draw(self, n: int | None = None, width: int | None = None, batch: int | None = None) -> Tensor:
+        """Random numbers [batch, n, width], by default a sequence that asks."""
+        sizes = (batch or self.batch, n or self.n_query, width or self.d_model)
+        return torch.randn(sizes, generator=self.generator, dtype=torch.float64).to(self.dtype)
+
+    def inputs(self) -> list[Tensor]:
+        """Random sequences: [batch, n_query, d_model], and [batch, n_key, d_context] where there is a context."""
+        return [self.draw()] + ([self.draw(self.n_key, self.d_context)] if self.cross else [])
+
+    def run(self, *sequences: Tensor, masks: dict[str, Tensor] | None = None, weights: bool = False) -> tuple:
+        """Call the layer on [batch, n, width] tensors: the output as a tensor, and its weights if they were found."""
+        masks = masks or {}
+        if self.call is not None:
+            count = len(inspect.signature(self.call).parameters)
+            several = sequences if not self.cross or count < 5 else (*sequences[:2], sequences[-1])
+            pass_mask = [masks.get("mask")] if count > 1 + len(several) else []
+            result = self.call(self.layer, *map(self.outwards, several), *pass_mask)
+            return self.inwards(result)
+        given = list(sequences)
+        if self.kind == "qkv" and len(given) == 2:
+            given.append(given[1])
+        if self.axes == 2:
+            return self.one_by_one(given, masks)
+        named = dict(zip(self.names, map(self.outwards, given)))
+        named |= {name: self.numpy_or_not(mask) for name, mask in masks.items()}
+        if weights and self.weights_name:
+            named[self.weights_name] = True
+            if isinstance(self.layer, nn.MultiheadAttention):
+                named["average_attn_weights"] = False
+        return self.inwards(self.apply(named))
+
+    def apply(self, named: dict) -> object:
+        """The call itself, by position for the sequences, by name for the rest."""
+        several = [named.pop(name) for name in self.names]
+        return self.layer(*several, **named)
+
+    def one_by_one(self, given: list[Tensor], masks: dict[str, Tensor]) -> tuple:
+        """For a function on [n, width]: each sequence of the batch by itself."""
+        results = []
+        for place in range(len(given[0])):
+            parts = {name: self.numpy_or_not(mask[place]) for name, mask in masks.items()}
+            results.append(self.inwards(self.layer(*(self.numpy_or_not(each[place]) for each in given), **parts)))
+        outputs, weights = zip(*results)
+        return torch.stack(outputs), None if weights[0] is None else torch.stack(weights)
+
+    def outwards(self, sequence: Tensor) -> object:
+        """[batch, n, width] in the layout of the layer."""
+        if self.axes == 4:
+            sequence = sequence.unflatten(-1, (2, -1)).transpose(1, 2)
+        return self.numpy_or_not(sequence if self.batch_first else sequence.transpose(0, 1))
+
+    def numpy_or_not(self, tensor: Tensor) -> object:
+        """The tensor as an array if the layer takes arrays."""
+        return tensor.detach().numpy().copy() if self.numpy else tensor
+
+    def inwards(self, result: object) -> tuple[Tensor, Tensor | None]:
+        """The output and the weights among what was returned, as tensors in the doctor's layout."""
+        if isinstance(result, dict):
+            result = tuple(result.values())
+        items = [item for item in (result if isinstance(result, (tuple, list)) else [result]) if item is not None]
+        items = [torch.as_tensor(item) for item in items if isinstance(item, (Tensor, np.ndarray, np.generic))]
+        if not items:
+            raise TypeError(f"returned {type(result).__name__}, not a tensor or an array")
+        output, others = items[0], items[1:]
+        if self.axes == 4:
+            output = output.transpose(1, 2).flatten(-2)
+        if not self.batch_first and output.ndim == 3:
+            output = output.transpose(0, 1)
+        maps = [item for item in others if item.ndim >= 2 and item.shape[-1] in (self.n_key, self.n_query)]
+        return output, (maps[-1] if maps else None)
+
+
+def parameters_of(layer: Callable, call: Callable | None = None) -> list[inspect.Parameter]:
+    """The parameters of a call, without ``self``; those of the fused attention are known by heart."""
+    if layer is F.scaled_dot_product_attention:
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return [inspect.Parameter(name, kind, default=inspect.Parameter.empty if i < 3 else None) for i, name in enumerate(FUSED)]
+    target = layer.forward if isinstance(layer, nn.Module) else layer
+    try:
+        found = inspect.signature(target).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [each for each in found if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+
+
+def is_mask(name: str) -> bool:
+    """Whether a parameter of this name is a mask."""
+    return any(part in name.lower() for part in MASKS) and not name.startswith(("is_", "use_", "return_", "max_"))
+
+
+def read_signature(layer: Callable) -> tuple[str, list[str], list[str], str | None]:
+    """Kind, names of the sequences, names of the masks, and the name of the switch that returns weights."""
+    parameters = parameters_of(layer)
+    names = [each.name for each in parameters]
+    masks = [name for name in names if is_mask(name)]
+    weights = next((name for name in names if name in WEIGHTS), None)
+    positional = [each for each in parameters if each.kind != each.KEYWORD_ONLY and each.name not in masks]
+    if len(positional) >= 3 and positional[1].name.lower() in KEYS and positional[2].name.lower() in VALUES:
+        return "qkv", [each.name for each in positional[:3]], masks, weights
+    needed = [each for each in positional if each.default is each.empty]
+    if len(positional) >= 2 and (positional[1].name.lower() in CONTEXTS or len(needed) == 2):
+        return "context", [each.name for each in positional[:2]], masks, weights
+    if len(needed) == 3:
+        return "qkv", [each.name for each in needed], masks, weights
+    return "self", [each.name for each in positional[:1]], masks, weights
+
+
+def guess_widths(layer: Callable, names: tuple[str, ...] | list[str] = WIDTHS) -> list[int]:
+    """Widths that the layer may have been made for, the likeliest first."""
+    if not isinstance(layer, nn.Module):
+        return []
+    modules = list(layer.modules())
+    for each in list(modules):  # also those that hide in plain lists
+        modules += [item for value in vars(each).values() if isinstance(value, (list, tuple)) for item in value]
+    found = [vars(each)[name] for name in names for each in modules if isinstance(vars(each).get(name), int)] if modules else []
+    found = [vars(layer)[name] for name in names if isinstance(vars(layer).get(name), int)] + found
+    found += [each.normalized_shape[-1] for each in modules if isinstance(each, nn.LayerNorm)]
+    found += [each.in_features for each in modules if isinstance(each, nn.Linear)]
+    found += [size for each in layer.parameters() if each.ndim >= 2 for size in reversed(each.shape[-2:])]
+    return [width for width in dict.fromkeys(found) if width > 0]
+
+
+def copy_of(layer: Callable) -> Callable:
+    """A copy that may be changed, on the CPU; functions have no state and are used as they are."""
+    return copy.deepcopy(layer) if isinstance(layer, nn.Module) else layer
+
+
+def convert(layer: Callable, dtype: torch.dtype, training: bool = False) -> None:
+    """Set dtype and mode, also of what ``.to`` does not reach (told as a finding of its own)."""
+    if not isinstance(layer, nn.Module):
+        return
+    layer.to("cpu", dtype).train(training)
+    for module in list(layer.modules()):
+        for name, value in list(vars(module).items()):
+            if isinstance(value, Tensor) and value.is_floating_point():
+                vars(module)[name] = value.detach().to("cpu", dtype)
+            for item in value if isinstance(value, (list, tuple)) else value.values() if isinstance(value, dict) else ():
+                if isinstance(item, nn.Module) and name not in ("_modules", "_parameters", "_buffers"):
+                    convert(item, dtype, training)
+
+
+def prepare(layer: Callable, options: dict) -> tuple[Subject | None, Exception | None]:
+    """A subject whose call works, or None and the error of the likeliest call."""
+    kind, names, masks, weights = read_signature(layer)
+    call = options["call"]
+    if call is not None:
+        count = len(inspect.signature(call).parameters)
+        kind, masks, weights = ("self" if count <= 3 else "qkv"), (["mask"] if count > 2 else []), None
+    layer = copy_of(layer)
+    subject = Subject(layer, kind, names, masks, weights, call, batch=options["batch"])
+    subject.batch_first = next((m.batch_first for m in [layer] if hasattr(m, "batch_first")), True)
+    if isinstance(layer, (nn.TransformerEncoder, nn.TransformerDecoder)):
+        subject.batch_first = layer.layers[0].self_attn.batch_first
+    subject.generator.manual_seed(options["seed"])
+    n = options["n"]
+    subject.n_query, subject.n_key = (n - 2, n) if kind == "context" else (n, n)
+    widths = [options["d_model"]] if options["d_model"] else guess_widths(layer) or [16]
+    contexts = [options["d_context"]] if options["d_context"] else guess_widths(layer, CONTEXT_WIDTHS) + widths
+    pairs = [(a, b) for a in widths for b in (dict.fromkeys(contexts) if kind != "self" else [a])]
+    pairs.sort(key=lambda pair: pair[0] != pair[1] and not options["d_context"])  # equal widths first
+    first = None
+    for dtype in (torch.float64, torch.float32):
+        convert(layer, dtype)
+        subject.dtype = dtype
+        for subject.d_model, subject.d_context in pairs[:40]:
+            for subject.numpy, subject.axes in [(False, 3)] if subject.is_module else FORMS:
+                try:
+                    fits(subject)
+                except Exception as error:
+                    first = first or error
+                    continue
+                return subject, None
+    subject.d_model, subject.d_context = pairs[0]
+    return None, first
+
+
+FORMS = [(False, 3), (True, 3), (False, 4), (True, 4), (False, 2), (True, 2)]  # arrays or not, number of axes
+
+
+def fits(subject: Subject) -> None:
+    """Call once; raise if the result is not one that the doctor can read."""
+    with torch.no_grad():
+        raw = []
+        if not subject.is_module and subject.call is None:  # a function that turns tensors into arrays wants arrays
+            plain, subject.layer = subject.layer, lambda *args, **named: raw.append(plain(*args, **named)) or raw[-1]
+            try:
+                output, _ = subject.run(*subject.inputs())
+            finally:
+                subject.layer = plain
+            parts = raw[0] if isinstance(raw[0], (tuple, list)) else [raw[0]]
+            if isinstance(parts[0], Tensor) == subject.numpy:
+                raise TypeError(f"returned {type(parts[0]).__name__}")
+        else:
+            output, _ = subject.run(*subject.inputs())
+    if output.ndim < 2 or len(output) != subject.batch:
+        raise ValueError(f"returned shape {list(output.shape)} for a batch of {subject.batch}")

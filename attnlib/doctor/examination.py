@@ -1,0 +1,194 @@
+"""``examine``: checks its arguments, calls the probes one after another, and gathers what they say."""
+
+import contextlib
+import inspect
+import random
+import warnings
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+from torch import nn
+
+from attnlib.doctor import batches, behaviour, mechanism, numerics, structure
+from attnlib.doctor.behaviour import first_line
+from attnlib.doctor.calling import prepare
+from attnlib.doctor.chart import Chart
+from attnlib.doctor.conventions import CONVENTIONS, find_slot
+from attnlib.doctor.report import Finding, NotExamined, Passed, Report, found
+
+PROBES = [
+    ("shape of the result", behaviour.shape_probe),
+    ("eval is deterministic", numerics.random_probe),
+    ("does the future leak", behaviour.future_probe),
+    ("does the mask hide", behaviour.mask_probe),
+    ("a fully masked row", batches.empty_row_probe),
+    ("rows sum to 1", mechanism.weights_probe),
+    ("heads and projections", mechanism.heads_probe),
+    ("norm over features, not over time", mechanism.norm_probe),
+    ("residual connections", mechanism.residual_probe),
+    ("order of the tokens", batches.order_probe),
+    ("place in the batch, and its size", batches.batch_probe),
+    ("sequences stay apart in training", numerics.training_probe),
+    ("dropout in training", numerics.dropout_probe),
+    ("gradients", numerics.gradient_probe),
+    ("half precision", numerics.half_probe),
+]
+WITH_GRADIENTS = {"gradients"}
+
+
+def examine(
+    layer: Callable,
+    *,
+    d_model: int | None = None,
+    d_context: int | None = None,
+    mask: str | None = None,
+    causal: bool | None = None,
+    positions: bool | None = None,
+    call: Callable | None = None,
+    n: int = 7,
+    batch: int = 3,
+    seed: int = 0,
+) -> Report:
+    """Examine a layer or a function of attention.
+
+    Parameters
+    ----------
+    layer : nn.Module or function
+        Called with [batch, n, d_model] (an ``nn.MultiheadAttention`` and its kin also without ``batch_first``): one
+        sequence, or query, key and value, or a sequence and its context. A function takes tensors or NumPy arrays,
+        [batch, n, d], [batch, heads, n, d] or [n, d].
+    d_model, d_context : int, optional
+        Widths of the sequence and of its context; guessed from the layer's attributes and weights if not given.
+    mask : "may attend", "ignore", "keep 1" or "additive", optional
+        What the layer's masks mean: True = may attend; True = ignore; 1 = keep, 0 = hide; added to the scores. If not given,
+        the doctor tries them and says which works; then it cannot know whether a mask is inverted.
+    causal : bool, optional
+        Whether tokens must not see later ones. If not given, a layer that never does is taken to be causal.
+    positions : bool, optional
+        Whether the layer is meant to know the order of its tokens. If not given, it is reported, not judged.
+    call : function, optional
+        How to call the layer, for one that takes something else: ``call(layer, x)``, ``call(layer, x, mask)``,
+        ``call(layer, query, context, mask)`` or ``call(layer, query, key, value, mask)``, where the mask is boolean
+        [batch, n_query, n_key], True = may attend, or None. Returns the output, or the output and the weights.
+    n, batch : int
+        How many tokens and sequences to try: odd and unlike all other sizes, so that no axis is taken for another.
+    seed : int
+        Of the random numbers that go in.
+
+    Returns
+    -------
+    report : Report
+        ``print(report)``, or the last line of a cell; ``report.findings``, ``report.to_dict()``.
+
+    Raises
+    ------
+    ValueError
+        If the layer cannot be called at all, or an argument makes no sense. What the layer itself raises is a finding.
+
+    Notes
+    -----
+    Everything is tried in float64 on the CPU, on a copy, in eval mode where not said otherwise; two results differ if they do
+    by more than 1e-9 of their size (1e-4 if the layer works in float32 only). What could not be tried is listed with the
+    reason. Nothing found does not prove a layer right.
+    """
+    check_arguments(layer, d_model, d_context, mask, causal, positions, call, n, batch)
+    options = {"d_model": d_model, "d_context": d_context, "call": call, "n": n, "batch": batch, "seed": seed}
+    report = Report(getattr(layer, "__name__", type(layer).__name__))
+    with calm():
+        chart = Chart(None, layer, stated_causal=causal, positions=positions)
+        gather(report, "what PyTorch can see of the module", structure.structure_probe, chart)
+        try:
+            chart.subject, error = prepare(layer, options)
+        except Exception as failed:  # the copy itself, or a signature that cannot be read
+            chart.subject, error = None, failed
+        if chart.subject is None:
+            report.findings.append(found("the layer raises", "a first call", f"{first_line(error)} ({tried(layer, options)})"))
+            remedy = "Pass d_model=, or call=lambda layer, x, mask: ..., that calls it as it wants."
+            report.not_examined += [NotExamined(name, "the layer could not be called.", remedy) for name, _ in PROBES]
+            return report.sort()
+        with torch.no_grad():
+            chart.slots = [find_slot(chart.subject, name, "may attend" if call else mask) for name in chart.subject.mask_names]
+        for name, probe in PROBES:
+            gather(report, name, probe, chart)
+        report.assumed = assumptions(chart)
+    return report.sort()
+
+
+def gather(report: Report, name: str, probe: Callable, chart: Chart) -> None:
+    """Make one probe, and put what it says where it belongs; what the layer raises is a finding."""
+    try:
+        with contextlib.nullcontext() if name in WITH_GRADIENTS else torch.no_grad():
+            results = probe(chart)
+    except Exception as error:
+        results = [found("the layer raises", name, first_line(error))]
+    for result in results:
+        kinds = {Finding: report.findings, Passed: report.passed, NotExamined: report.not_examined}
+        kinds[type(result)].append(result)
+
+
+@contextlib.contextmanager
+def calm() -> Iterator[None]:
+    """Leave every global random state as it was, and keep warnings of the layer to itself."""
+    states = random.getstate(), np.random.get_state()
+    enabled = torch.is_grad_enabled()
+    try:
+        with torch.random.fork_rng(devices=[]), warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            torch.set_grad_enabled(True)
+            yield
+    finally:
+        torch.set_grad_enabled(enabled)
+        random.setstate(states[0])
+        np.random.set_state(states[1])  # noqa: NPY002
+
+
+def tried(layer: Callable, options: dict) -> str:
+    """What the first call gave the layer, in words."""
+    width = f"d_model={options['d_model']}" if options["d_model"] else "guessed widths"
+    return f"tried float64 and float32 [{options['batch']}, {options['n']}, d_model] with {width}"
+
+
+def assumptions(chart: Chart) -> list[str]:
+    """What was taken for granted, in words."""
+    subject = chart.subject
+    takes = {"self": "one sequence", "qkv": "query, key and value", "context": "a sequence and a context"}[subject.kind]
+    sizes = f"[{subject.batch}, {subject.n_query}, {subject.d_model}]"
+    layout = "" if subject.batch_first else ", given as [n, batch, d_model]"
+    kind = "NumPy arrays" if subject.numpy else "tensors"
+    lines = [f"It takes {takes} ({kind} {sizes}{layout}), in {str(subject.dtype).removeprefix('torch.')}."]
+    lines += [f"Mask {slot.words()}." for slot in chart.slots if slot.verdict != "raises"]
+    if chart.stated_causal is None:
+        lines.append(f"It is {'causal' if chart.causal else 'not causal'} (found by trying; pass causal=True or False to state it).")
+    return lines
+
+
+def check_arguments(layer, d_model, d_context, mask, causal, positions, call, n, batch) -> None:
+    """Raise a ValueError that says what was given, what was expected, and what to try."""
+    if inspect.isclass(layer):
+        raise ValueError(f"layer is the class {layer.__name__}; expected an instance. Try {layer.__name__}(...) with its sizes.")
+    if not callable(layer):
+        raise ValueError(
+            f"layer is {type(layer).__name__}; expected a module or a function. Try doctor.weights(...) for attention maps."
+        )
+    for name, value, least in (("d_model", d_model, 1), ("d_context", d_context, 1), ("n", n, 5), ("batch", batch, 2)):
+        whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
+        if not whole and not (value is None and name.startswith("d_")):
+            raise ValueError(f"{name}={value!r}; expected a whole number of at least {least}. Try {name}={max(least, 7)}.")
+    if mask is not None and mask not in CONVENTIONS:
+        raise ValueError(
+            f"mask={mask!r}; expected one of {', '.join(map(repr, CONVENTIONS))}, which say what True or 1 means. "
+            f"Try mask='may attend' if True means: may attend."
+        )
+    for name, value in (("causal", causal), ("positions", positions)):
+        if value not in (None, True, False):
+            raise ValueError(f"{name}={value!r}; expected True, False, or None to find out. Try {name}=True.")
+    if call is not None:
+        count = len(inspect.signature(call).parameters) if callable(call) else 0
+        if not 2 <= count <= 5:
+            raise ValueError(
+                f"call={call!r} takes {count} arguments; expected (layer, x), (layer, x, mask), (layer, query, context, mask) "
+                f"or (layer, query, key, value, mask). Try call=lambda layer, x, mask: layer(x, mask=mask)."
+            )
+    if not isinstance(layer, nn.Module) and call is None and hasattr(layer, "__code__") and layer.__code__.co_argcount == 0:
+        raise ValueError(f"{layer.__name__} takes no arguments; expected a function of query, key and value. Try call=.")
