@@ -2,7 +2,8 @@
 
 import torch
 
-from attnlib.doctor.behaviour import first_line, size_of
+from attnlib.doctor.behaviour import size_of
+from attnlib.doctor.calling import LayerError, first_line
 from attnlib.doctor.chart import Chart
 from attnlib.doctor.conventions import LENGTHS, Slot
 from attnlib.doctor.report import NotExamined, Passed, found
@@ -25,12 +26,12 @@ def empty_row(chart: Chart, slot: Slot, probe: str):
     moved = 1 if subject.cross and slot.on_context else 0
     n = sequences[moved].shape[1]
     allowed = torch.ones(subject.batch, subject.n_query, n, dtype=torch.bool)
-    row = 2 if slot.pairs else slice(None)
+    row = 2 if slot.pairs and moved == 0 else slice(None)  # in a stack, rows reach the context through each other
     allowed[: subject.batch if slot.form.startswith("[n_query") else 1, row] = False
     masks = {slot.name: slot.make(allowed, subject.dtype)}
     try:
         output = subject.run(*sequences, masks=masks)[0]
-    except Exception as error:
+    except LayerError as error:
         return found("the layer raises", probe, f"for a row with nothing to attend to: {first_line(error)}")
     mine = output[0, 2] if output.ndim == 3 else output[0]
     if not mine.isfinite().all():
@@ -102,7 +103,7 @@ def batch_probe(chart: Chart) -> list:
     beside = float((subject.run(*other)[0] - plain)[0].abs().max()) / size
     try:
         alone = subject.run(*(each[:1] for each in sequences))[0]
-    except Exception as error:
+    except LayerError as error:
         return [found("batch size matters", probe, f"a batch of 1 raises {first_line(error)}")]
     by_itself = float((alone - plain[:1]).abs().max()) / size
     if max(beside, by_itself) > subject.tolerance:

@@ -3,12 +3,13 @@
 import torch
 from torch import Tensor
 
+from attnlib.doctor.calling import LayerError, first_line
 from attnlib.doctor.chart import Chart
 from attnlib.doctor.conventions import LENGTHS, SHARED, Slot
 from attnlib.doctor.mechanism import watch
 from attnlib.doctor.report import NotExamined, Passed, found
 
-EMPTY = "A causal switch cannot be tried from outside: build the layer causal, or pass causal=True if it is."
+EMPTY = "If it should be, pass causal=True."
 
 
 def size_of(output: Tensor) -> float:
@@ -58,16 +59,10 @@ def shape_probe(chart: Chart) -> list:
             if longer.shape[1] != subject.n_query - 2:
                 seen = f"{longer.shape[1]} rows came back for {subject.n_query - 2} queries and {subject.n_key} keys"
                 results.append(found("wrong shape", "unequal lengths", seen))
-        except Exception as error:
+        except LayerError as error:
             reason = f"{subject.n_query - 2} queries and {subject.n_key} keys raise {first_line(error)}."
             results.append(NotExamined("unequal lengths", reason, "Fine for self-attention alone."))
     return results or [Passed(probe, f"{list(output.shape)} for inputs {[list(each.shape) for each in sequences]}")]
-
-
-def first_line(error: Exception) -> str:
-    """An error in one line."""
-    text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0][:160] if text else 'no message'}"
 
 
 def future_probe(chart: Chart) -> list:
@@ -108,7 +103,22 @@ def future_probe(chart: Chart) -> list:
             return [*results, found("causal only with a mask", probe, seen)]
         cause = added_ones(chart)
         return [*results, found("0/1 mask added" if cause else "future leaks", probe, leaks + cause)]
-    return [*results, NotExamined(probe, f"the layer is not causal ({leaks}).", EMPTY)]
+    return results + with_causal_mask(chart, probe, leaks)
+
+
+def with_causal_mask(chart: Chart, probe: str, leaks: str) -> list:
+    """For a layer that is not causal by itself: does the future leak when it is given a causal mask?"""
+    for slot in chart.slots:
+        if slot.verdict == "respected" and slot.pairs and (chart.subject.kind != "context" or not slot.on_context):
+            n = chart.subject.n_query
+            allowed = torch.ones(chart.subject.batch, n, n, dtype=torch.bool).tril()
+            masks = {slot.name: slot.make(allowed, chart.subject.dtype)}
+            pattern = influence(chart, 1 if chart.subject.kind == "qkv" else 0, masks)
+            count = int(pattern.triu(1).sum())
+            if count:
+                return [found("future leaks", probe, f"{count} of {n * (n - 1) // 2} pairs although a causal mask was given")]
+            return [Passed(probe, f"0 of {n * (n - 1) // 2} pairs with a causal mask in {slot.name} (without one it is not causal)")]
+    return [NotExamined(probe, f"it is not causal by itself ({leaks}).", EMPTY)]
 
 
 def context_pattern(chart: Chart) -> list:
@@ -183,6 +193,8 @@ def mask_probe(chart: Chart) -> list:
         here = f"{probe}: {slot.name}"
         if slot.verdict == "raises":
             results.append(found("the layer raises", here, f"in every form that was tried; the last: {slot.error[:200]}"))
+        elif slot.verdict == "gives NaN":
+            results.append(found("the mask gives NaN", here, f"{slot.error}, though every query may attend to some keys"))
         elif slot.verdict == "respected":
             results.append(Passed(here, f"hidden tokens change nothing (less than {max(slot.leak, 1e-12):.0e})"))
         elif slot.verdict == "inverted":

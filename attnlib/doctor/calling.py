@@ -22,6 +22,18 @@ CONTEXT_WIDTHS = ("d_context", "kdim", "context_dim", "d_memory", "cross_dim")
 FUSED = "query key value attn_mask dropout_p is_causal scale".split()  # a built-in, whose signature Python cannot read
 
 
+class LayerError(Exception):
+    """What the examined layer raised, in one line: a finding, as against an error of the doctor's own."""
+
+
+def first_line(error: Exception) -> str:
+    """An error in one line."""
+    if isinstance(error, LayerError):
+        return str(error)
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0][:200] if text else 'no message'}"
+
+
 @dataclass
 class Subject:
     """A private copy of what is examined, and how it is called.
@@ -72,7 +84,12 @@ class Subject:
 
     def run(self, *sequences: Tensor, masks: dict[str, Tensor] | None = None, weights: bool = False) -> tuple:
         """Call the layer on [batch, n, width] tensors: the output as a tensor, and its weights if they were found."""
-        masks = masks or {}
+        try:
+            return self._run(sequences, masks or {}, weights)
+        except Exception as error:
+            raise LayerError(first_line(error)) from error
+
+    def _run(self, sequences: tuple[Tensor, ...], masks: dict[str, Tensor], weights: bool) -> tuple:
         if self.call is not None:
             count = len(inspect.signature(self.call).parameters)
             several = sequences if not self.cross or count < 5 else (*sequences[:2], sequences[-1])
@@ -174,7 +191,7 @@ def guess_widths(layer: Callable, names: tuple[str, ...] | list[str] = WIDTHS) -
         return []
     modules = list(layer.modules())
     for each in list(modules):  # also those that hide in plain lists
-        modules += [item for value in vars(each).values() if isinstance(value, (list, tuple)) for item in value]
+        modules += [item for value in vars(each).values() if isinstance(value, (list, tuple)) for item in value if isinstance(item, nn.Module)]
     found = [vars(each)[name] for name in names for each in modules if isinstance(vars(each).get(name), int)] if modules else []
     found = [vars(layer)[name] for name in names if isinstance(vars(layer).get(name), int)] + found
     found += [each.normalized_shape[-1] for each in modules if isinstance(each, nn.LayerNorm)]
@@ -211,9 +228,8 @@ def prepare(layer: Callable, options: dict) -> tuple[Subject | None, Exception |
         kind, masks, weights = ("self" if count <= 3 else "qkv"), (["mask"] if count > 2 else []), None
     layer = copy_of(layer)
     subject = Subject(layer, kind, names, masks, weights, call, batch=options["batch"])
-    subject.batch_first = next((m.batch_first for m in [layer] if hasattr(m, "batch_first")), True)
-    if isinstance(layer, (nn.TransformerEncoder, nn.TransformerDecoder)):
-        subject.batch_first = layer.layers[0].self_attn.batch_first
+    inner = layer.layers[0] if isinstance(layer, (nn.TransformerEncoder, nn.TransformerDecoder)) else layer
+    subject.batch_first = getattr(inner, "batch_first", getattr(getattr(inner, "self_attn", None), "batch_first", True))
     subject.generator.manual_seed(options["seed"])
     n = options["n"]
     subject.n_query, subject.n_key = (n - 2, n) if kind == "context" else (n, n)

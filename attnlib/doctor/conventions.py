@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from attnlib.doctor.calling import Subject
+from attnlib.doctor.calling import LayerError, Subject
 
 CONVENTIONS: dict[str, Callable[[Tensor, torch.dtype], Tensor]] = {
     "may attend": lambda allowed, dtype: allowed,
@@ -42,7 +42,7 @@ LENGTHS = "lengths [batch]"
 class Slot:
     """One mask argument: its name, the form and convention that were found, and what trying it showed.
 
-    ``verdict`` is "respected", "inverted", "leaks", "hides everything" or "raises". ``stated`` tells whether the
+    ``verdict`` is "respected", "inverted", "leaks", "hides everything", "gives NaN" or "raises". ``stated`` tells whether the
     convention was given by the caller or by the argument's name, and not only found by trying.
     """
 
@@ -117,6 +117,8 @@ def effect(subject: Subject, slot: Slot) -> tuple[bool, bool, float]:
             given[moved] = torch.where(changed[..., None], other, given[moved])
         results.append(subject.run(*given, masks=masks)[0])
     plain, hidden, visible = results
+    if not plain.isfinite().all():
+        raise FloatingPointError(f"{float((~plain.isfinite()).double().mean()):.0%} of the result is NaN or infinite")
     size = float(plain.abs().nan_to_num().max()) + 1e-30
     if plain.ndim == 3 and not (subject.cross and moved == 1):  # own tokens: those that did not move themselves
         rows, later = kept, kept & ~first_only(kept)
@@ -155,8 +157,12 @@ def find_slot(subject: Subject, name: str, stated: str | None) -> Slot:
             slot = Slot(name, form, convention, "raises", bool(stated or named), on_context)
             try:
                 hidden, visible, slot.leak = effect(subject, slot)
-            except Exception as error:
-                slot.error = f"{type(error).__name__}: {error}"
+            except LayerError as error:
+                slot.error = str(error)
+                tried.append(slot)
+                continue
+            except FloatingPointError as error:
+                slot.error, slot.verdict = str(error), "gives NaN"
                 tried.append(slot)
                 continue
             verdicts = {(False, True): "respected", (True, False): "inverted", (True, True): "leaks"}
@@ -164,5 +170,5 @@ def find_slot(subject: Subject, name: str, stated: str | None) -> Slot:
             if slot.verdict == "respected":
                 return slot
             tried.append(slot)
-    order = ["inverted", "leaks", "hides everything", "raises"] if stated or named else ["leaks", "hides everything", "raises"]
+    order = ["inverted", "leaks", "hides everything", "gives NaN", "raises"][0 if stated or named else 1 :]
     return min(tried, key=lambda slot: order.index(slot.verdict) if slot.verdict in order else len(order))

@@ -11,8 +11,7 @@ import torch
 from torch import nn
 
 from attnlib.doctor import batches, behaviour, mechanism, numerics, structure
-from attnlib.doctor.behaviour import first_line
-from attnlib.doctor.calling import prepare
+from attnlib.doctor.calling import LayerError, first_line, prepare
 from attnlib.doctor.chart import Chart
 from attnlib.doctor.conventions import CONVENTIONS, find_slot
 from attnlib.doctor.report import Finding, NotExamined, Passed, Report, found
@@ -120,8 +119,10 @@ def gather(report: Report, name: str, probe: Callable, chart: Chart) -> None:
     try:
         with contextlib.nullcontext() if name in WITH_GRADIENTS else torch.no_grad():
             results = probe(chart)
-    except Exception as error:
-        results = [found("the layer raises", name, first_line(error))]
+    except LayerError as error:
+        results = [found("the layer raises", name, str(error))]
+    except Exception as error:  # not the layer's fault, and no reason to lose the other probes
+        results = [NotExamined(name, f"the doctor itself failed ({first_line(error)}).", "Please report it.")]
     for result in results:
         kinds = {Finding: report.findings, Passed: report.passed, NotExamined: report.not_examined}
         kinds[type(result)].append(result)

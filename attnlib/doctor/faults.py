@@ -148,6 +148,9 @@ FAULTS = {
         5,
     ),
     "the mask hides everything": Fault("No token reaches any other once a mask is given: ~ on integers gives −1 and −2.", 4),
+    "the mask gives NaN": Fault(
+        "The mask is turned into numbers wrongly: 0 · ∞ is NaN, and +∞ makes softmax ∞ / ∞. Use masked_fill(~mask, -inf).", 4
+    ),
     "mask ignored": Fault(
         "The result with and without the mask is the same: is the result of masked_fill kept, is the mask passed on?", 4
     ),

@@ -114,6 +114,8 @@ def judge_mask(look: Look, plain: Look, allowed: Tensor) -> Finding | None:
             seen = f"masked weights are 0, but rows sum to {float(rows.min()):.3f} to {float(rows.max()):.3f}"
             return found("mask after the softmax", probe, seen)
         return None
+    if float(weights.max() - weights.min()) < 1e-9 < float(free.max() - free.min()):
+        return found("the mask hides everything", probe, f"every weight is {float(weights.max()):.3f}, on masked keys as on visible ones")
     if same(weights, free):
         return found("mask ignored", probe, f"{seen}; the weights with and without the mask are the same")
     scores = free.clamp(min=1e-300).log()

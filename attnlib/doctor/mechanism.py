@@ -26,7 +26,8 @@ def watch(subject: Subject, sequences: list[Tensor], masks: dict | None = None) 
         looks += find_looks(watcher.calls, n_query, n_key)
     looks.sort(key=lambda look: look.leaving)
     if not looks and returned is not None and returned.shape[-2:] == (subject.n_query, sequences[-1].shape[1]):
-        looks = [Look(returned.detach())]
+        plain = subject.kind == "qkv" and not subject.is_module and subject.axes < 4
+        looks = [Look(returned.detach(), *sequences[:2])] if plain else [Look(returned.detach())]
     if not looks and subject.kind == "qkv" and not subject.is_module and subject.axes < 4:
         looks = unit_values(subject, sequences, masks)
     return Watched(watcher.calls, looks), output
@@ -90,7 +91,7 @@ def mask_weights(chart: Chart, sequences: list[Tensor], plain: Watched) -> list[
     """What a mask that should hide some keys does to the weights."""
     results = []
     for slot in chart.slots:
-        if slot.verdict == "raises":
+        if slot.verdict in ("raises", "gives NaN"):
             continue
         n = sequences[1 if chart.subject.cross and slot.on_context else 0].shape[1]
         allowed = chart.trial(slot, n)
@@ -123,9 +124,11 @@ def heads_probe(chart: Chart) -> list:
             if kind == "mixed":
                 seen = f"the {look.weights.shape[-3]} heads hold the numbers of other tokens: {list(side.shape)} was filled row by row"
                 results.append(found("heads split without transpose", probe, seen))
-        if same(look.value, look.key):
+        if subject.kind == "qkv" or any(same(each, sequences[-1]) for each in by_token(look.key, subject.batch)):
+            pass  # values and keys were given alike, or nothing is projected at all
+        elif same(look.value, look.key) and not same(look.query, look.key):
             results.append(found("values copied from the keys", probe, "values and keys differ by 0.0"))
-        elif subject.kind == "self" and same(look.query, look.key) and subject.is_module:
+        elif subject.kind == "self" and same(look.query, look.key):
             results.append(found("queries and keys are the same", probe, "queries and keys differ by 0.0"))
         results += merged(look, watched, subject.batch)
         results += one_side_normalised(look, watched, subject)
@@ -215,7 +218,7 @@ def residual_probe(chart: Chart) -> list:
         if after or blocks > 1:
             return [found("residual missing", probe, f"the result minus the last change is {size:.1e}, expected x or more")]
         return [NotExamined(probe, "attention with a norm; the residual may stand outside.", "Examine the block around it.")]
-    if any(same(left, each) for each in normed):
+    if not after and any(same(left, each) for each in normed):  # in post-norm, where a norm ends the block, it is meant so
         return [found("residual of the normalised input", probe, f"what is added to equals norm(x) to {0.0:.1e}")]
     if blocks > 1 and same(left, sequences[0]):
         return [found("residual skips the attention", probe, "the result minus the last change equals the block's input to 1e-9")]

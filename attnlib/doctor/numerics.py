@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
-from attnlib.doctor.behaviour import first_line, size_of
-from attnlib.doctor.calling import convert, copy_of
+from attnlib.doctor.behaviour import size_of
+from attnlib.doctor.calling import copy_of, first_line
 from attnlib.doctor.chart import Chart
 from attnlib.doctor.conventions import LENGTHS
 from attnlib.doctor.mechanism import watch

@@ -17,7 +17,7 @@ PRODUCTS = {"matmul", "__matmul__", "bmm", "baddbmm", "einsum"}
 KEPT = PRODUCTS | {"linear", "softmax", "dropout", "layer_norm", "scaled_dot_product_attention"}
 
 
-@dataclass
+@dataclass(eq=False)
 class Call:
     """One call of a PyTorch function: its name, the tensors it was given (copies) and its result (a copy)."""
 
@@ -27,7 +27,7 @@ class Call:
     equation: str = ""
 
 
-@dataclass
+@dataclass(eq=False)
 class Look:
     """One attention: ``query [..., n_query, d]``, ``key``, ``value``, ``weights [..., n_query, n_key]``, ``output``.
 

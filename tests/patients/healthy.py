@@ -1,0 +1,2 @@
+"""Layers and functions in which the doctor must find nothing: several conventions, forms and styles."""
+HEALTHY = {}
