@@ -1,6 +1,7 @@
 """Probes with masks of nothing at all, other orders and other batches."""
 
 import torch
+from torch import nn
 
 from attnlib.doctor.behaviour import size_of
 from attnlib.doctor.calling import LayerError, first_line
@@ -36,7 +37,8 @@ def empty_row(chart: Chart, slot: Slot, probe: str):
     mine = output[0, 2] if output.ndim == 3 else output[0]
     if not mine.isfinite().all():
         where = "one query" if slot.pairs else "one sequence"
-        return found("fully masked row gives NaN", probe, f"{where} may attend to nothing: {nan_share(mine)} of its result is NaN")
+        seen = f"{where} may attend to nothing: {nan_share(mine)} of its result is NaN{other_paths(chart, sequences, masks)}"
+        return found("fully masked row gives NaN", probe, seen, OF_TORCH if of_torch(subject.layer) else "")
     given = [each.clone() for each in sequences]
     kept = given[moved][0, 2].clone()
     given[moved][0] = subject.draw(*given[moved].shape[1:])[0]
@@ -49,6 +51,36 @@ def empty_row(chart: Chart, slot: Slot, probe: str):
     if gap > subject.tolerance * size_of(output) and slot.verdict == "respected":
         return found("fully masked row is not empty", probe, f"tokens that it may not see change its result by {gap:.2g}")
     return Passed(probe, "finite, and the same whatever stands there")
+
+
+def of_torch(layer: object) -> bool:
+    """Whether a layer is one of PyTorch's own."""
+    return type(layer).__module__.startswith("torch.nn")
+
+
+def other_paths(chart: Chart, sequences: list[torch.Tensor], masks: dict) -> str:
+    """For PyTorch's own layers, which compute on several paths: what the same mask gives on the others, in words."""
+    subject, paths = chart.subject, []
+    if not of_torch(subject.layer):
+        return ""
+    with torch.enable_grad():
+        output = subject.run(*sequences, masks=masks)[0]
+    paths.append(f"with gradients on, {nan_share(output[0, 2])}")
+    if isinstance(subject.layer, nn.MultiheadAttention):
+        tokens, batch = sequences[0], 0 if subject.batch_first else 1
+        tokens = tokens.transpose(0, batch)
+        for mode, words in ((torch.no_grad, "without"), (torch.enable_grad, "with")):
+            with mode():
+                result = subject.layer(tokens, tokens, tokens, **masks, need_weights=False)[0].transpose(0, batch)
+            paths.append(f"as self-attention with need_weights=False {words} gradients, {nan_share(result[0, 2])}")
+    return f"; {'; '.join(paths)}"
+
+
+OF_TORCH = (
+    "PyTorch's own layer does this: softmax of a row of −inf is 0 / 0, and its paths differ (measured above on this version: "
+    "a fast one in eval mode without gradients, the fused kernel, and the one that returns weights). Never pass a sequence "
+    "that is padding throughout, or set its result to 0 with torch.where."
+)
 
 
 def nan_share(values: torch.Tensor) -> str:

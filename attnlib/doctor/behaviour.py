@@ -39,7 +39,9 @@ def shape_probe(chart: Chart) -> list:
     subject, probe = chart.subject, "shape of the result"
     sequences = subject.inputs()
     copies = [each.clone() for each in sequences]
+    subject.shared = True
     output = subject.run(*sequences)[0]
+    subject.shared = False
     results = []
     if not all(map(torch.equal, sequences, copies)):
         gap = max(float((one - other).abs().max()) for one, other in zip(sequences, copies))
@@ -90,6 +92,11 @@ def future_probe(chart: Chart) -> list:
         return [*results, found("only the future is visible", probe, f"{leaks}, {past} where an earlier changes a later one")]
     if torch.equal(pattern, square.tril(1)):
         return [*results, found("diagonal off by one", probe, f"{leaks}: in each of the {n - 1} rows the very next token")]
+    if future[0].any() and not future[1:].any():  # the first row alone: it has nothing to attend to, and takes the mean
+        hidden = own_hidden(chart, pattern)
+        if hidden:
+            chart.causal = True
+            return [*results, found("diagonal hidden", probe, f"{hidden}; the first query takes what it finds ({leaks})")]
     if not future.any() and (expect is not False):
         chart.causal = True
         hidden = own_hidden(chart, pattern)
@@ -188,6 +195,10 @@ def mask_probe(chart: Chart) -> list:
     subject, probe = chart.subject, "does the mask hide"
     if not chart.slots:
         return [NotExamined(probe, "no argument that looks like a mask.", "Name it mask, or pass call=lambda layer, x, mask: ...")]
+    if chart.pattern is not None and len(chart.pattern) > 1 and not (chart.pattern & ~torch.eye(*chart.pattern.shape, dtype=torch.bool)).any():
+        silent = all(slot.verdict == "hides everything" for slot in chart.slots)
+        if silent and chart.subject.kind == "self":
+            return [NotExamined(probe, "no token changes another one's result even without it.", "Open the gate, or train a step.")]
     results: list = []
     for slot in chart.slots:
         here = f"{probe}: {slot.name}"

@@ -18,6 +18,7 @@ CONTEXTS = ("context memory encoder_output encoder_outputs encoder_hidden_states
 MASKS = ("mask", "keep", "valid", "allowed", "visible", "length", "bias")
 WEIGHTS = ("return_weights", "need_weights", "return_attention", "return_attn", "output_attentions", "return_attn_weights")
 WIDTHS = ("d_model embed_dim d_query hidden_size n_embd dim d_in embedding_dim in_channels width query_dim hidden_dim").split()
+HEADS = ("n_heads", "num_heads", "heads", "n_head", "nhead", "h")
 CONTEXT_WIDTHS = ("d_context", "kdim", "context_dim", "d_memory", "cross_dim")
 FUSED = "query key value attn_mask dropout_p is_causal scale".split()  # a built-in, whose signature Python cannot read
 
@@ -56,6 +57,7 @@ class Subject:
     d_model: int = 8
     d_context: int = 8
     dtype: torch.dtype = torch.float64
+    shared: bool = False  # whether the layer gets the doctor's own tensors, to see if it writes into them
     generator: torch.Generator = field(default_factory=lambda: torch.Generator().manual_seed(0))
 
     @property
@@ -130,8 +132,10 @@ class Subject:
         return self.numpy_or_not(sequence if self.batch_first else sequence.transpose(0, 1))
 
     def numpy_or_not(self, tensor: Tensor) -> object:
-        """The tensor as an array if the layer takes arrays."""
-        return tensor.detach().numpy().copy() if self.numpy else tensor
+        """The tensor, or the array if the layer takes arrays: a copy, which it may change."""
+        if self.numpy:
+            return tensor.detach().numpy() if self.shared else tensor.detach().numpy().copy()
+        return tensor if self.shared else tensor.clone()
 
     def inwards(self, result: object) -> tuple[Tensor, Tensor | None]:
         """The output and the weights among what was returned, as tensors in the doctor's layout."""
@@ -202,7 +206,10 @@ def guess_widths(layer: Callable, names: tuple[str, ...] | list[str] = WIDTHS) -
 
 def copy_of(layer: Callable) -> Callable:
     """A copy that may be changed, on the CPU; functions have no state and are used as they are."""
-    return copy.deepcopy(layer) if isinstance(layer, nn.Module) else layer
+    if not isinstance(layer, nn.Module):
+        return layer
+    left = [value for module in layer.modules() for value in vars(module).values() if isinstance(value, Tensor) and value.grad_fn]
+    return copy.deepcopy(layer, {id(value): value.detach().clone() for value in left})  # what a call left cannot be copied
 
 
 def convert(layer: Callable, dtype: torch.dtype, training: bool = False) -> None:
@@ -227,10 +234,11 @@ def prepare(layer: Callable, options: dict) -> tuple[Subject | None, Exception |
         count = len(inspect.signature(call).parameters)
         kind, masks, weights = ("self" if count <= 3 else "qkv"), (["mask"] if count > 2 else []), None
     layer = copy_of(layer)
-    subject = Subject(layer, kind, names, masks, weights, call, batch=options["batch"])
+    subject = Subject(layer, kind, names, masks, weights, call)
     inner = layer.layers[0] if isinstance(layer, (nn.TransformerEncoder, nn.TransformerDecoder)) else layer
     subject.batch_first = getattr(inner, "batch_first", getattr(getattr(inner, "self_attn", None), "batch_first", True))
     subject.generator.manual_seed(options["seed"])
+    subject.batch = options["batch"] or (5 if 3 in guess_widths(layer, HEADS) else 3)
     n = options["n"]
     subject.n_query, subject.n_key = (n - 2, n) if kind == "context" else (n, n)
     widths = [options["d_model"]] if options["d_model"] else guess_widths(layer) or [16]

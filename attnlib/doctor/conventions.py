@@ -148,7 +148,7 @@ def find_slot(subject: Subject, name: str, stated: str | None) -> Slot:
     """The form and convention of one mask argument."""
     orders, named = by_name(name, subject)
     conventions = [stated] if stated else orders
-    context_names = ("context", "memory", "enc", "src", "source", "key", "cross")
+    context_names = ("context", "memory", "enc", "src", "source", "cross")
     single = len(subject.mask_names) == 1
     on_context = subject.kind == "qkv" or single or any(part in name.lower() for part in context_names)
     tried: list[Slot] = []
@@ -171,4 +171,7 @@ def find_slot(subject: Subject, name: str, stated: str | None) -> Slot:
                 return slot
             tried.append(slot)
     order = ["inverted", "leaks", "hides everything", "gives NaN", "raises"][0 if stated or named else 1 :]
+    if not stated and not named and tried and all(slot.verdict == "inverted" for slot in tried if slot.verdict != "raises"):
+        for slot in tried:  # whatever the mask says, the visible tokens have no effect: it is not the mask that hides them
+            slot.verdict = "leaks" if slot.verdict == "inverted" else slot.verdict
     return min(tried, key=lambda slot: order.index(slot.verdict) if slot.verdict in order else len(order))

@@ -46,7 +46,7 @@ def examine(
     positions: bool | None = None,
     call: Callable | None = None,
     n: int = 7,
-    batch: int = 3,
+    batch: int | None = None,
     seed: int = 0,
 ) -> Report:
     """Examine a layer or a function of attention.
@@ -70,8 +70,10 @@ def examine(
         How to call the layer, for one that takes something else: ``call(layer, x)``, ``call(layer, x, mask)``,
         ``call(layer, query, context, mask)`` or ``call(layer, query, key, value, mask)``, where the mask is boolean
         [batch, n_query, n_key], True = may attend, or None. Returns the output, or the output and the weights.
-    n, batch : int
-        How many tokens and sequences to try: odd and unlike all other sizes, so that no axis is taken for another.
+    n : int
+        How many tokens to try: unlike the other sizes, so that no axis is taken for another.
+    batch : int, optional
+        How many sequences; 3 if not given, or 5 for a layer of 3 heads.
     seed : int
         Of the random numbers that go in.
 
@@ -104,12 +106,17 @@ def examine(
         if chart.subject is None:
             report.findings.append(found("the layer raises", "a first call", f"{first_line(error)} ({tried(layer, options)})"))
             remedy = "Pass d_model=, or call=lambda layer, x, mask: ..., that calls it as it wants."
+            if "indices" in str(error):
+                remedy = "It wants token ids: examine the layers behind its embedding, or pass call=, which starts there."
             report.not_examined += [NotExamined(name, "the layer could not be called.", remedy) for name, _ in PROBES]
             return report.sort()
         with torch.no_grad():
             chart.slots = [find_slot(chart.subject, name, "may attend" if call else mask) for name in chart.subject.mask_names]
         for name, probe in PROBES:
-            gather(report, name, probe, chart)
+            if any(finding.fault == "random in eval" for finding in report.findings):
+                report.not_examined.append(NotExamined(name, "results are random even in eval mode.", "Mend that first."))
+            else:
+                gather(report, name, probe, chart)
         report.assumed = assumptions(chart)
     return report.sort()
 
@@ -147,7 +154,7 @@ def calm() -> Iterator[None]:
 def tried(layer: Callable, options: dict) -> str:
     """What the first call gave the layer, in words."""
     width = f"d_model={options['d_model']}" if options["d_model"] else "guessed widths"
-    return f"tried float64 and float32 [{options['batch']}, {options['n']}, d_model] with {width}"
+    return f"tried float64 and float32 [batch, {options['n']}, d_model] with {width}"
 
 
 def assumptions(chart: Chart) -> list[str]:
@@ -174,7 +181,7 @@ def check_arguments(layer, d_model, d_context, mask, causal, positions, call, n,
         )
     for name, value, least in (("d_model", d_model, 1), ("d_context", d_context, 1), ("n", n, 5), ("batch", batch, 2)):
         whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
-        if not whole and not (value is None and name.startswith("d_")):
+        if not whole and not (value is None and name != "n"):
             raise ValueError(f"{name}={value!r}; expected a whole number of at least {least}. Try {name}={max(least, 7)}.")
     if mask is not None and mask not in CONVENTIONS:
         raise ValueError(

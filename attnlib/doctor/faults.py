@@ -49,7 +49,7 @@ FAULTS = {
         "state_dict. Keep them in nn.ModuleList.",
         8,
     ),
-    "positions are learned but no parameter": Fault(
+    "learned tensor is no parameter": Fault(
         "A plain tensor is neither trained, nor saved, nor moved by .to(). If it is to be learned, wrap it in nn.Parameter.",
         8,
     ),

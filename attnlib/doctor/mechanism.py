@@ -11,7 +11,7 @@ from attnlib.doctor.calling import Subject
 from attnlib.doctor.chart import Chart
 from attnlib.doctor.looks import by_token, expand, judge_mask, judge_scale, judge_split, judge_sums, same
 from attnlib.doctor.report import Finding, NotExamined, Passed, found
-from attnlib.doctor.watching import Look, Watch, Watched, find_looks
+from attnlib.doctor.watching import ADDS, Look, Watch, Watched, find_looks
 
 CALL = "Write the attention with torch operations (matmul, einsum, softmax), or return the weights."
 
@@ -196,31 +196,39 @@ def norm_probe(chart: Chart) -> list:
 
 
 def residual_probe(chart: Chart) -> list:
-    """What the layer adds its last change to."""
+    """What the layer adds its changes to: sums of a change, which a linear map or a dropout made, and something as large."""
     subject, probe = chart.subject, "residual connections"
     names = [type(each).__name__.lower() for each in subject.layer.modules()] if subject.is_module else []
     if not any("norm" in name for name in names) or subject.kind != "self":
         return [NotExamined(probe, "it is no block with a norm.", "Examine the whole block, not the attention alone.")]
     sequences = subject.inputs()
     watched, output = watch(subject, sequences)
-    linear = [(place, call) for place, call in enumerate(watched.calls) if call.name == "linear" and call.result.shape == output.shape]
-    looks = [look.leaving for look in watched.looks]
-    if not linear or not looks:
-        return [NotExamined(probe, "no linear map ends the layer.", "Project the result with nn.Linear.")]
-    place, last = linear[-1]
-    after = [call for call in watched.calls[place + 1 :] if call.name == "layer_norm"]
-    summed = after[-1].given[0] if after else output
-    left = summed - last.result
-    normed = [call.result for call in watched.calls if call.name == "layer_norm" and call not in after]
-    blocks = sum(spot > looks[-1] for spot, _ in linear) + any(call.name == "linear" and call.result.shape != output.shape for call in watched.calls[looks[-1] :])
-    size = float(left.abs().max())
-    if size < 1e-9:
-        if after or blocks > 1:
-            return [found("residual missing", probe, f"the result minus the last change is {size:.1e}, expected x or more")]
-        return [NotExamined(probe, "attention with a norm; the residual may stand outside.", "Examine the block around it.")]
-    if not after and any(same(left, each) for each in normed):  # in post-norm, where a norm ends the block, it is meant so
-        return [found("residual of the normalised input", probe, f"what is added to equals norm(x) to {0.0:.1e}")]
-    if blocks > 1 and same(left, sequences[0]):
-        return [found("residual skips the attention", probe, "the result minus the last change equals the block's input to 1e-9")]
-    return [Passed(probe, f"the last change is added to numbers of size {size:.2f}")]
-
+    calls, x = watched.calls, sequences[0]
+    if not watched.looks or output.shape != x.shape:
+        return [NotExamined(probe, "no weights, or a result of another shape.", CALL)]
+    made = [call.result for call in calls if call.name in ("linear", "dropout", "multi_head_attention_forward")]
+    sums = []  # (what is added to, the change, the sum)
+    for call in calls:
+        if call.name in ADDS and len(call.given) == 2 and call.given[0].shape == call.given[1].shape == x.shape:
+            one, other = call.given
+            if any(same(other, each) for each in made):
+                sums.append((one, other, call.result))
+            elif any(same(one, each) for each in made):
+                sums.append((other, one, call.result))
+    last_look = watched.looks[-1].leaving
+    later = [call for call in calls[last_look:] if call.name == "linear"]
+    if not sums:
+        if len(later) > 2 and not any(call.name in ADDS and call.given[0].shape == x.shape for call in calls):
+            seen = f"{len(later)} linear maps follow the attention and 0 sums carry what came before past them"
+            return [found("residual missing", probe, seen)]
+        return [NotExamined(probe, "no sum was seen; the residual may stand outside.", "Examine the block around it.")]
+    base, _, total = sums[-1]
+    normed = [call.result for call in calls if call.name == "layer_norm"]
+    renormed = any(same(call.given[0], total) for call in calls if call.name == "layer_norm")  # as post-norm does
+    read = any(same(call.given[0], base) for call in calls if call.name == "linear")
+    if read and not renormed and any(same(base, each) for each in normed):
+        return [found("residual of the normalised input", probe, f"what the last change is added to differs from norm(x) by {0.0:.1f}")]
+    if len(sums) > 1 and same(base, sums[0][0]) and not same(sums[0][1], sums[-1][1]):
+        seen = f"of {len(sums)} sums the last adds to the block's input (they differ by {0.0:.1f}), not to the first sum"
+        return [found("residual skips the attention", probe, seen)]
+    return [Passed(probe, f"{len(sums)} sums, the last with numbers of size {float(base.abs().max()):.2f}")]

@@ -60,7 +60,7 @@ def dropout_probe(chart: Chart) -> list:
     if gap == 0:
         return [found("dropout never applied", probe, f"rate {found_rates[0]}, yet two calls in training differ by {gap:.1f}")]
     unused = [name for name in layers if name not in called and not in_torch(subject.layer, name)]
-    if unused:
+    if unused and not any(call.rate for call in busy.calls):  # the fused attention drops by itself
         return [found("dropout never applied", probe, f"{len(unused)} of {len(layers)} dropouts are never called: `{unused[0]}`")]
     for quiet, look in zip(calm.looks, busy.looks):
         if look.dropped is None or look.weights.shape != quiet.weights.shape:
@@ -182,6 +182,9 @@ def half_probe(chart: Chart) -> list:
                 given = [each.to(dtype) for each in sequences]
                 output = subject.run(*given, masks={slot.name: slot.make(allowed, dtype)} if slot else None)[0]
             except Exception as error:
+                if not subject.is_module and "overflow" not in str(error):
+                    reason = f"{name} raises {first_line(error)}."
+                    return [NotExamined(probe, reason, "If it calls a layer, examine that layer.")]
                 results.append(half_error(error, name, probe))
                 continue
             finally:

@@ -1,7 +1,7 @@
 """What an examination found, as data, as text and as HTML."""
 
 import textwrap
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from html import escape
 
 from attnlib.doctor.faults import FAULTS, LESSONS
@@ -82,7 +82,11 @@ class Report:
     def sort(self) -> "Report":
         """Put causes before symptoms, once each."""
         order = list(FAULTS)
-        unique = {finding.fault: finding for finding in reversed(self.findings)}
+        unique: dict[str, Finding] = {}
+        for finding in self.findings:
+            first = unique.setdefault(finding.fault, finding)
+            if finding.seen not in first.seen:
+                unique[finding.fault] = replace(first, seen=f"{first.seen}. Also ({finding.probe}): {finding.seen}")
         self.findings = sorted(unique.values(), key=lambda finding: order.index(finding.fault))
         return self
 

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from attnlib.doctor.chart import Chart
 from attnlib.doctor.report import NotExamined, Passed, found
 
+STATE = ("attn", "attention", "weights", "map", "score", "cache", "last", "mask")  # kept to look at, not to compute with
 KNOWN = {"_parameters", "_buffers", "_modules"}
 
 
@@ -28,7 +29,8 @@ def plain_tensors(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
     """Floating tensors of two axes or more that are neither parameter nor buffer."""
     for prefix, parent in module.named_modules():
         for name, value in vars(parent).items():
-            if isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= 2:
+            left = value.grad_fn is not None if isinstance(value, Tensor) else True  # of an earlier call
+            if not left and value.is_floating_point() and value.ndim >= 2 and not any(part in name.lower() for part in STATE):
                 yield f"{prefix}.{name}".strip("."), value
 
 
@@ -53,7 +55,7 @@ def structure_probe(chart: Chart) -> list:
         results.append(found("heads in a plain list", probe, seen))
     for name, tensor in plain_tensors(module):
         is_table = not tensor.requires_grad and (looks_sinusoidal(tensor) or not varied(tensor))
-        fault = "table is no buffer" if is_table else "positions are learned but no parameter"
+        fault = "table is no buffer" if is_table else "learned tensor is no parameter"
         results.append(found(fault, probe, f"`{name}` {list(tensor.shape)} ({tensor.numel()} numbers) is a plain attribute"))
     shared = repeated(module)
     if shared:

@@ -14,7 +14,8 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 PRODUCTS = {"matmul", "__matmul__", "bmm", "baddbmm", "einsum"}
-KEPT = PRODUCTS | {"linear", "softmax", "dropout", "layer_norm", "scaled_dot_product_attention"}
+ADDS = {"add", "add_", "__add__", "__radd__", "__iadd__"}
+KEPT = PRODUCTS | ADDS | {"linear", "softmax", "dropout", "layer_norm", "scaled_dot_product_attention"}
 
 
 @dataclass(eq=False)
@@ -25,6 +26,7 @@ class Call:
     given: list[Tensor]
     result: Tensor
     equation: str = ""
+    rate: float = 0.0  # of the dropout inside the fused attention
 
 
 @dataclass(eq=False)
@@ -71,7 +73,8 @@ class Watch(TorchFunctionMode):
             if name == "scaled_dot_product_attention":
                 given.append(copied(fused_weights(*args, **kwargs)))
             equation = args[0] if name == "einsum" and isinstance(args[0], str) else ""
-            self.calls.append(Call(name, given, copied(result), equation))
+            rate = fused_rate(*args, **kwargs) if name == "scaled_dot_product_attention" else 0.0
+            self.calls.append(Call(name, given, copied(result), equation, rate))
         return result
 
 
@@ -90,6 +93,11 @@ def fused_weights(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=Fa
     options = {name: option for name, option in options.items() if name in ("scale", "enable_gqa")}
     units = torch.eye(key.shape[-2], dtype=query.dtype, device=query.device).expand(*key.shape[:-1], -1)
     return F.scaled_dot_product_attention(query, key, units, attn_mask, 0.0, is_causal, **options)
+
+
+def fused_rate(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, **options) -> float:
+    """The rate of dropout that PyTorch's fused attention was given."""
+    return dropout_p
 
 
 def of_torch(func, args, kwargs) -> Call:

@@ -73,7 +73,7 @@ class Dropping(Attention):
 
 class BeforeSoftmax(Dropping):
     def softmax(self, scores, allowed):
-        return torch.softmax(self.dropout(scores), -1)
+        return super().softmax(self.dropout(scores), allowed)
 
     def drop(self, weights):
         return weights

@@ -171,7 +171,7 @@ PATIENTS = {
     "no positions": patient(
         Block, "order does not matter", "pe18", "DaoyuanLi2816/Molecule-Generator/pull/23", positions=True
     ),
-    "learned positions as a plain tensor": patient(PlainLearned, "positions are learned but no parameter", "pe24", ""),
+    "learned positions as a plain tensor": patient(PlainLearned, "learned tensor is no parameter", "pe24", ""),
     "queries from the encoder": patient(
         ContextAsks, "queries come from the context", "ca01", "humza909/LLM_Survey/issues/2", d_model=12, d_context=10
     ),

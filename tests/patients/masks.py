@@ -83,7 +83,8 @@ class NanRow(Attention):
 
 class NanInGradient(Attention):
     def softmax(self, scores, allowed):
-        weights = torch.softmax(scores.masked_fill(~allowed, -INF), -1)
+        bias = torch.zeros(allowed.shape, dtype=scores.dtype).masked_fill(~allowed, -INF)
+        weights = torch.softmax(scores + bias, -1)
         return torch.where(allowed, weights, 0.0)
 
 
