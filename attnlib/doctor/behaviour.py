@@ -5,7 +5,7 @@ from torch import Tensor
 
 from attnlib.doctor.calling import LayerError, first_line
 from attnlib.doctor.chart import Chart
-from attnlib.doctor.conventions import LENGTHS, SHARED, Slot
+from attnlib.doctor.conventions import Slot
 from attnlib.doctor.mechanism import watch
 from attnlib.doctor.report import NotExamined, Passed, found
 
@@ -89,14 +89,23 @@ def future_probe(chart: Chart) -> list:
     if torch.equal(attended, square.triu(1)) or torch.equal(pattern, square.triu(1)):
         chart.causal = False
         past = int((pattern & square.tril(-1)).sum())
-        return [*results, found("only the future is visible", probe, f"{leaks}, {past} where an earlier changes a later one")]
+        return [
+            *results,
+            found("only the future is visible", probe, f"{leaks}, {past} where an earlier changes a later one"),
+        ]
     if torch.equal(pattern, square.tril(1)):
-        return [*results, found("diagonal off by one", probe, f"{leaks}: in each of the {n - 1} rows the very next token")]
+        return [
+            *results,
+            found("diagonal off by one", probe, f"{leaks}: in each of the {n - 1} rows the very next token"),
+        ]
     if future[0].any() and not future[1:].any():  # the first row alone: it has nothing to attend to, and takes the mean
         hidden = own_hidden(chart, pattern)
         if hidden:
             chart.causal = True
-            return [*results, found("diagonal hidden", probe, f"{hidden}; the first query takes what it finds ({leaks})")]
+            return [
+                *results,
+                found("diagonal hidden", probe, f"{hidden}; the first query takes what it finds ({leaks})"),
+            ]
     if not future.any() and (expect is not False):
         chart.causal = True
         hidden = own_hidden(chart, pattern)
@@ -123,8 +132,17 @@ def with_causal_mask(chart: Chart, probe: str, leaks: str) -> list:
             pattern = influence(chart, 1 if chart.subject.kind == "qkv" else 0, masks)
             count = int(pattern.triu(1).sum())
             if count:
-                return [found("future leaks", probe, f"{count} of {n * (n - 1) // 2} pairs although a causal mask was given")]
-            return [Passed(probe, f"0 of {n * (n - 1) // 2} pairs with a causal mask in {slot.name} (without one it is not causal)")]
+                return [
+                    found(
+                        "future leaks", probe, f"{count} of {n * (n - 1) // 2} pairs although a causal mask was given"
+                    )
+                ]
+            return [
+                Passed(
+                    probe,
+                    f"0 of {n * (n - 1) // 2} pairs with a causal mask in {slot.name} (without one it is not causal)",
+                )
+            ]
     return [NotExamined(probe, f"it is not causal by itself ({leaks}).", EMPTY)]
 
 
@@ -171,7 +189,9 @@ def leaks_with(chart: Chart, slot: Slot) -> bool:
     """Whether the future still leaks when a mask is given that allows everything."""
     n = chart.subject.n_query
     allowed = torch.ones(chart.subject.batch, n, n, dtype=torch.bool)
-    pattern = influence(chart, 0 if chart.subject.kind == "self" else 1, {slot.name: slot.make(allowed, chart.subject.dtype)})
+    pattern = influence(
+        chart, 0 if chart.subject.kind == "self" else 1, {slot.name: slot.make(allowed, chart.subject.dtype)}
+    )
     return bool((pattern & torch.ones_like(pattern).triu(1)).any())
 
 
@@ -187,60 +207,6 @@ def across_batch(chart: Chart) -> list:
     if gap > subject.tolerance * size_of(plain):
         seen = f"another sequence of the batch changes a result by {gap:.2f}, another token of its own by 0.00"
         return [found("attention over the batch", probe, seen)]
-    return [NotExamined("does the future leak", "no token changes the result of another.", "Is this a layer of attention?")]
-
-
-def mask_probe(chart: Chart) -> list:
-    """Is what a mask hides without effect?"""
-    subject, probe = chart.subject, "does the mask hide"
-    if not chart.slots:
-        return [NotExamined(probe, "no argument that looks like a mask.", "Name it mask, or pass call=lambda layer, x, mask: ...")]
-    if chart.pattern is not None and len(chart.pattern) > 1 and not (chart.pattern & ~torch.eye(*chart.pattern.shape, dtype=torch.bool)).any():
-        silent = all(slot.verdict == "hides everything" for slot in chart.slots)
-        if silent and chart.subject.kind == "self":
-            return [NotExamined(probe, "no token changes another one's result even without it.", "Open the gate, or train a step.")]
-    results: list = []
-    for slot in chart.slots:
-        here = f"{probe}: {slot.name}"
-        if slot.verdict == "raises":
-            results.append(found("the layer raises", here, f"in every form that was tried; the last: {slot.error[:200]}"))
-        elif slot.verdict == "gives NaN":
-            results.append(found("the mask gives NaN", here, f"{slot.error}, though every query may attend to some keys"))
-        elif slot.verdict == "respected":
-            results.append(Passed(here, f"hidden tokens change nothing (less than {max(slot.leak, 1e-12):.0e})"))
-        elif slot.verdict == "inverted":
-            seen = f"hidden tokens change the result by {slot.leak:.2g} of its size, visible ones by 0 ({slot.convention} was expected)"
-            results.append(found("mask inverted", here, seen))
-        elif slot.verdict == "hides everything":
-            if chart.causal and slot.form == LENGTHS:
-                results.append(NotExamined(here, "a causal layer does not see the end anyway.", "Use a mask, not lengths."))
-            else:
-                results.append(found("the mask hides everything", here, "neither hidden nor visible tokens change a result: 0.0"))
-        else:
-            results.append(leaking(chart, slot, here))
-    return results
-
-
-def leaking(chart: Chart, slot: Slot, probe: str):
-    """What kind of leak: ignored, the wrong sequence, only the pooling, or unknown."""
-    subject = chart.subject
-    sequences = subject.inputs()
-    n = sequences[1 if subject.cross and slot.on_context else 0].shape[1]
-    allowed = chart.trial(slot, n)
-    free, _ = subject.run(*sequences)
-    watched, output = watch(subject, sequences, {slot.name: slot.make(allowed, subject.dtype)})
-    seen = f"masked tokens change the result by {slot.leak:.2g} of its size"
-    if float((free - output).abs().max()) <= subject.tolerance * size_of(free):
-        return found("mask ignored", probe, f"{seen}; with and without the mask it differs by 0.0")
-    weights = [look.weights for look in watched.looks if look.weights.shape[-2:] == allowed.shape[-2:]]
-    from attnlib.doctor.looks import expand
-
-    masks = [expand(allowed, each) for each in weights]
-    if output.ndim == 2 and weights and all(m is not None and float(w[~m].max()) < 1e-9 for w, m in zip(weights, masks)):
-        return found("padding enters the mean", probe, f"{seen}, although their weights are 0.0")
-    if weights and slot.form not in SHARED and masks[0] is not None and weights[0].ndim == 3:
-        heads = len(weights[0]) // len(allowed)
-        other = allowed.repeat(heads, 1, 1)
-        if heads > 1 and float(weights[0][~other].max()) < 1e-9:
-            return found("mask lines up with the wrong sequence", probe, f"{seen}; map i of {len(weights[0])} has mask i mod {len(allowed)}")
-    return found("masked positions still count", probe, seen)
+    return [
+        NotExamined("does the future leak", "no token changes the result of another.", "Is this a layer of attention?")
+    ]

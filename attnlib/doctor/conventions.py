@@ -70,7 +70,9 @@ class Slot:
         """How it is read, for a report."""
         if self.form == LENGTHS:
             return f"{self.name}: {self.form}"
-        return f"{self.name}: {self.form}, {WORDS[self.convention]} ({'as stated' if self.stated else 'found by trying'})"
+        return (
+            f"{self.name}: {self.form}, {WORDS[self.convention]} ({'as stated' if self.stated else 'found by trying'})"
+        )
 
 
 def by_name(name: str, subject: Subject) -> tuple[list[str], bool]:
@@ -171,7 +173,14 @@ def find_slot(subject: Subject, name: str, stated: str | None) -> Slot:
                 return slot
             tried.append(slot)
     order = ["inverted", "leaks", "hides everything", "gives NaN", "raises"][0 if stated or named else 1 :]
-    if not stated and not named and tried and all(slot.verdict == "inverted" for slot in tried if slot.verdict != "raises"):
-        for slot in tried:  # whatever the mask says, the visible tokens have no effect: it is not the mask that hides them
+    if (
+        not stated
+        and not named
+        and tried
+        and all(slot.verdict == "inverted" for slot in tried if slot.verdict != "raises")
+    ):
+        for (
+            slot
+        ) in tried:  # whatever the mask says, the visible tokens have no effect: it is not the mask that hides them
             slot.verdict = "leaks" if slot.verdict == "inverted" else slot.verdict
     return min(tried, key=lambda slot: order.index(slot.verdict) if slot.verdict in order else len(order))

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from attnlib.doctor import batches, behaviour, mechanism, numerics, structure
+from attnlib.doctor import batches, behaviour, blocks, masking, mechanism, numerics, precision, structure
 from attnlib.doctor.calling import LayerError, first_line, prepare
 from attnlib.doctor.chart import Chart
 from attnlib.doctor.conventions import CONVENTIONS, find_slot
@@ -20,18 +20,18 @@ PROBES = [
     ("shape of the result", behaviour.shape_probe),
     ("eval is deterministic", numerics.random_probe),
     ("does the future leak", behaviour.future_probe),
-    ("does the mask hide", behaviour.mask_probe),
-    ("a fully masked row", batches.empty_row_probe),
+    ("does the mask hide", masking.mask_probe),
+    ("a fully masked row", masking.empty_row_probe),
     ("rows sum to 1", mechanism.weights_probe),
     ("heads and projections", mechanism.heads_probe),
-    ("norm over features, not over time", mechanism.norm_probe),
-    ("residual connections", mechanism.residual_probe),
+    ("norm over features, not over time", blocks.norm_probe),
+    ("residual connections", blocks.residual_probe),
     ("order of the tokens", batches.order_probe),
     ("place in the batch, and its size", batches.batch_probe),
     ("sequences stay apart in training", numerics.training_probe),
     ("dropout in training", numerics.dropout_probe),
     ("gradients", numerics.gradient_probe),
-    ("half precision", numerics.half_probe),
+    ("half precision", precision.half_probe),
 ]
 WITH_GRADIENTS = {"gradients"}
 
@@ -104,17 +104,25 @@ def examine(
         except Exception as failed:  # the copy itself, or a signature that cannot be read
             chart.subject, error = None, failed
         if chart.subject is None:
-            report.findings.append(found("the layer raises", "a first call", f"{first_line(error)} ({tried(layer, options)})"))
+            report.findings.append(
+                found("the layer raises", "a first call", f"{first_line(error)} ({tried(layer, options)})")
+            )
             remedy = "Pass d_model=, or call=lambda layer, x, mask: ..., that calls it as it wants."
             if "indices" in str(error):
-                remedy = "It wants token ids: examine the layers behind its embedding, or pass call=, which starts there."
+                remedy = (
+                    "It wants token ids: examine the layers behind its embedding, or pass call=, which starts there."
+                )
             report.not_examined += [NotExamined(name, "the layer could not be called.", remedy) for name, _ in PROBES]
             return report.sort()
         with torch.no_grad():
-            chart.slots = [find_slot(chart.subject, name, "may attend" if call else mask) for name in chart.subject.mask_names]
+            chart.slots = [
+                find_slot(chart.subject, name, "may attend" if call else mask) for name in chart.subject.mask_names
+            ]
         for name, probe in PROBES:
             if any(finding.fault == "random in eval" for finding in report.findings):
-                report.not_examined.append(NotExamined(name, "results are random even in eval mode.", "Mend that first."))
+                report.not_examined.append(
+                    NotExamined(name, "results are random even in eval mode.", "Mend that first.")
+                )
             else:
                 gather(report, name, probe, chart)
         report.assumed = assumptions(chart)
@@ -138,7 +146,7 @@ def gather(report: Report, name: str, probe: Callable, chart: Chart) -> None:
 @contextlib.contextmanager
 def calm() -> Iterator[None]:
     """Leave every global random state as it was, and keep warnings of the layer to itself."""
-    states = random.getstate(), np.random.get_state()
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002
     enabled = torch.is_grad_enabled()
     try:
         with torch.random.fork_rng(devices=[]), warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -167,14 +175,18 @@ def assumptions(chart: Chart) -> list[str]:
     lines = [f"It takes {takes} ({kind} {sizes}{layout}), in {str(subject.dtype).removeprefix('torch.')}."]
     lines += [f"Mask {slot.words()}." for slot in chart.slots if slot.verdict != "raises"]
     if chart.stated_causal is None:
-        lines.append(f"It is {'causal' if chart.causal else 'not causal'} (found by trying; pass causal=True or False to state it).")
+        lines.append(
+            f"It is {'causal' if chart.causal else 'not causal'} (found by trying; pass causal=True or False to state it)."
+        )
     return lines
 
 
 def check_arguments(layer, d_model, d_context, mask, causal, positions, call, n, batch) -> None:
     """Raise a ValueError that says what was given, what was expected, and what to try."""
     if inspect.isclass(layer):
-        raise ValueError(f"layer is the class {layer.__name__}; expected an instance. Try {layer.__name__}(...) with its sizes.")
+        raise ValueError(
+            f"layer is the class {layer.__name__}; expected an instance. Try {layer.__name__}(...) with its sizes."
+        )
     if not callable(layer):
         raise ValueError(
             f"layer is {type(layer).__name__}; expected a module or a function. Try doctor.weights(...) for attention maps."
@@ -182,7 +194,9 @@ def check_arguments(layer, d_model, d_context, mask, causal, positions, call, n,
     for name, value, least in (("d_model", d_model, 1), ("d_context", d_context, 1), ("n", n, 5), ("batch", batch, 2)):
         whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
         if not whole and not (value is None and name != "n"):
-            raise ValueError(f"{name}={value!r}; expected a whole number of at least {least}. Try {name}={max(least, 7)}.")
+            raise ValueError(
+                f"{name}={value!r}; expected a whole number of at least {least}. Try {name}={max(least, 7)}."
+            )
     if mask is not None and mask not in CONVENTIONS:
         raise ValueError(
             f"mask={mask!r}; expected one of {', '.join(map(repr, CONVENTIONS))}, which say what True or 1 means. "
@@ -198,5 +212,12 @@ def check_arguments(layer, d_model, d_context, mask, causal, positions, call, n,
                 f"call={call!r} takes {count} arguments; expected (layer, x), (layer, x, mask), (layer, query, context, mask) "
                 f"or (layer, query, key, value, mask). Try call=lambda layer, x, mask: layer(x, mask=mask)."
             )
-    if not isinstance(layer, nn.Module) and call is None and hasattr(layer, "__code__") and layer.__code__.co_argcount == 0:
-        raise ValueError(f"{layer.__name__} takes no arguments; expected a function of query, key and value. Try call=.")
+    if (
+        not isinstance(layer, nn.Module)
+        and call is None
+        and hasattr(layer, "__code__")
+        and layer.__code__.co_argcount == 0
+    ):
+        raise ValueError(
+            f"{layer.__name__} takes no arguments; expected a function of query, key and value. Try call=."
+        )

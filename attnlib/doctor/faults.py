@@ -69,15 +69,20 @@ FAULTS = {
         5,
     ),
     "positions from the batch axis": Fault(
-        "The position is taken from the place in the batch: x.size(0) where x.size(1), the number of tokens, is meant.", 6
+        "The position is taken from the place in the batch: x.size(0) where x.size(1), the number of tokens, is meant.",
+        6,
     ),
     "softmax over the queries": Fault(
         "The weights that the queries give to one key add up to 1, not those that one query gives. Use dim=-1.", 2
     ),
     "softmax over the heads": Fault("The heads compete with each other, not the keys. Use dim=-1.", 2),
     "softmax over the batch": Fault("The sequences of a batch compete with each other, not the keys. Use dim=-1.", 2),
-    "one sum for the whole map": Fault("All weights of a map share one total. Sum over the last axis, keepdims=True.", 2),
-    "weights transposed": Fault("Rows sum to 1 after softmax, but the transposed map mixes the values: take .T away.", 2),
+    "one sum for the whole map": Fault(
+        "All weights of a map share one total. Sum over the last axis, keepdims=True.", 2
+    ),
+    "weights transposed": Fault(
+        "Rows sum to 1 after softmax, but the transposed map mixes the values: take .T away.", 2
+    ),
     "scaled after the softmax": Fault("Weights were divided after softmax; divide the scores before it.", 3),
     "norm over time": Fault(
         "Every feature is normalised over the tokens, so each token carries news of all others, the future and the "
@@ -105,7 +110,9 @@ FAULTS = {
         5,
         "warning",
     ),
-    "only the query is normalised": Fault("Keys and values are made from the raw input: norm(x) belongs in all three.", 9),
+    "only the query is normalised": Fault(
+        "Keys and values are made from the raw input: norm(x) belongs in all three.", 9
+    ),
     "queries come from the context": Fault(
         "The result has a row for each key, not for each query: the sequence that asks gives the queries.", 14
     ),
@@ -141,15 +148,20 @@ FAULTS = {
         4,
     ),
     "scores multiplied by the mask": Fault("A score of 0 is a score like any other: exp(0) = 1. Use −inf.", 4),
-    "mask after the softmax": Fault("Weights were set to 0 after softmax, so rows sum to less than 1. Mask the scores.", 4),
+    "mask after the softmax": Fault(
+        "Weights were set to 0 after softmax, so rows sum to less than 1. Mask the scores.", 4
+    ),
     "mask lines up with the wrong sequence": Fault(
         "Sequences are masked as others of the batch should be: with heads folded into the batch, repeat the mask with "
         "repeat_interleave(heads, 0), not repeat.",
         5,
     ),
-    "the mask hides everything": Fault("No token reaches any other once a mask is given: ~ on integers gives −1 and −2.", 4),
+    "the mask hides everything": Fault(
+        "No token reaches any other once a mask is given: ~ on integers gives −1 and −2.", 4
+    ),
     "the mask gives NaN": Fault(
-        "The mask is turned into numbers wrongly: 0 · ∞ is NaN, and +∞ makes softmax ∞ / ∞. Use masked_fill(~mask, -inf).", 4
+        "The mask is turned into numbers wrongly: 0 · ∞ is NaN, and +∞ makes softmax ∞ / ∞. Use masked_fill(~mask, -inf).",
+        4,
     ),
     "mask ignored": Fault(
         "The result with and without the mask is the same: is the result of masked_fill kept, is the mask passed on?", 4
@@ -159,7 +171,9 @@ FAULTS = {
         "Attention respects the mask, the pooling after it does not: divide the sum of real tokens by their number.", 11
     ),
     # blocks
-    "residual of the normalised input": Fault("x + f(norm(x)) is meant; here norm(x) is added, so x itself is lost.", 9),
+    "residual of the normalised input": Fault(
+        "x + f(norm(x)) is meant; here norm(x) is added, so x itself is lost.", 9
+    ),
     "residual missing": Fault("Nothing of the input is carried past the layer: x + f(...) is missing.", 9),
     "residual skips the attention": Fault(
         "The last residual adds the block's input, not what attention made of it: x = x + attention, then x + feed_forward.",
@@ -167,21 +181,28 @@ FAULTS = {
     ),
     # scale
     "no scaling": Fault(
-        "Scores grow with √d_head and softmax saturates: multiply by 1 / √d_head. (T5 leaves it out on purpose.)", 3, "warning"
+        "Scores grow with √d_head and softmax saturates: multiply by 1 / √d_head. (T5 leaves it out on purpose.)",
+        3,
+        "warning",
     ),
-    "scaled by d_head, not its root": Fault("Scores are too small, the map too flat: divide once, by √d_head.", 3, "warning"),
+    "scaled by d_head, not its root": Fault(
+        "Scores are too small, the map too flat: divide once, by √d_head.", 3, "warning"
+    ),
     "multiplied by the root": Fault("Scores are multiplied by √d_head instead of divided: softmax saturates.", 3),
     "scaled by the number of tokens": Fault("The root is taken of the length, an axis that changes: use √d_head.", 3),
     "scaled by d_model": Fault("With several heads the width of a query is d_head = d_model / n_heads.", 5, "warning"),
     # dropout
     "random in eval": Fault(
-        "Something random stays on in eval mode: functional dropout needs training=self.training (dropout_p=0 in eval).", 8
+        "Something random stays on in eval mode: functional dropout needs training=self.training (dropout_p=0 in eval).",
+        8,
     ),
     "dropout before the softmax": Fault(
         "Dropped scores become 0, which softmax gives weight: dropout belongs on the weights.", 8
     ),
     "dropout not rescaled": Fault("Kept weights must be divided by 1 − p, or training and eval differ in size.", 8),
-    "dropout never applied": Fault("A dropout was asked for, but training differs in nothing from eval: never called.", 8),
+    "dropout never applied": Fault(
+        "A dropout was asked for, but training differs in nothing from eval: never called.", 8
+    ),
     # rows with nothing to attend to, and numbers
     "fully masked row gives NaN": Fault(
         "softmax of a row of −inf is 0 / 0. One padded sequence then makes the loss NaN. Set such rows to 0, or do not ask "
@@ -195,10 +216,19 @@ FAULTS = {
     ),
     "gradient is not finite": Fault("A NaN that the forward pass hides comes back in the gradient (0 · NaN).", 7),
     "fill too large for float16": Fault("−1e9 does not exist in float16 (largest: 65504). Use −inf or torch.finfo.", 4),
-    "half precision fails": Fault("Works in float32, not here: a constant or a table of a fixed dtype is often the cause.", 15),
-    "half precision is inaccurate": Fault("More is lost than rounding explains: compute softmax and sums in float32.", 15),
+    "half precision fails": Fault(
+        "Works in float32, not here: a constant or a table of a fixed dtype is often the cause.", 15
+    ),
+    "half precision is inaccurate": Fault(
+        "More is lost than rounding explains: compute softmax and sums in float32.", 15
+    ),
     # symptoms
-    "rows do not sum to 1": Fault("Each query should hand out a total of 1.", 2),
+    "rows do not sum to 1": Fault(
+        "Each query should hand out a total of 1: divide by the sum over the keys. (Sigmoid attention and attention sinks leave "
+        "less on purpose.)",
+        2,
+        "warning",
+    ),
     "no gradient": Fault("Nothing that these parameters do reaches the result: a layer made, but not used.", 7),
     "wrong shape": Fault("Expected a row for each query.", 2),
     "input changed": Fault("The layer writes into the tensor that it was given (an in-place operation such as +=).", 8),

@@ -36,7 +36,7 @@ def judge_sums(look: Look, allowed: Tensor, calls: list[Call]) -> Finding | None
     if ones(rows):
         return None
     low, high = float(rows.min()), float(rows.max())
-    seen = f"the rows of the weights sum to {low:.3f} to {high:.3f}, expected 1"
+    seen = f"the rows of the weights sum to {low:.3f}{f' to {high:.3f}' if high - low > 5e-4 else ''}, expected 1"
     columns = weights.sum(-2)
     softmaxes = [call.result for call in calls if call.name == "softmax"]
     if any(ones(each.sum(-1)) and same(each.transpose(-1, -2), weights) for each in softmaxes):
@@ -115,7 +115,11 @@ def judge_mask(look: Look, plain: Look, allowed: Tensor) -> Finding | None:
             return found("mask after the softmax", probe, seen)
         return None
     if float(weights.max() - weights.min()) < 1e-9 < float(free.max() - free.min()):
-        return found("the mask hides everything", probe, f"every weight is {float(weights.max()):.3f}, on masked keys as on visible ones")
+        return found(
+            "the mask hides everything",
+            probe,
+            f"every weight is {float(weights.max()):.3f}, on masked keys as on visible ones",
+        )
     if same(weights, free):
         return found("mask ignored", probe, f"{seen}; the weights with and without the mask are the same")
     scores = free.clamp(min=1e-300).log()
@@ -170,7 +174,10 @@ def judge_split(heads: Tensor, made: list[Tensor], batch: int) -> tuple[str, flo
             ):
                 return "tokens", factor
             if projection.shape[-1] == width:
-                if any(same((each / factor).flatten(1).sort().values, projection.flatten(1).sort().values) for each in candidates):
+                if any(
+                    same((each / factor).flatten(1).sort().values, projection.flatten(1).sort().values)
+                    for each in candidates
+                ):
                     return "mixed", factor
                 norms = [each.norm(dim=-1) / projection.norm(dim=-1) for each in candidates]
                 if any(bool((each / factor - 1).abs().max() < 1e-6) for each in norms):

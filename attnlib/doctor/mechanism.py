@@ -5,13 +5,13 @@ values that are the unit vectors.
 """
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from attnlib.doctor.calling import Subject
 from attnlib.doctor.chart import Chart
 from attnlib.doctor.looks import by_token, expand, judge_mask, judge_scale, judge_split, judge_sums, same
 from attnlib.doctor.report import Finding, NotExamined, Passed, found
-from attnlib.doctor.watching import ADDS, Look, Watch, Watched, find_looks
+from attnlib.doctor.watching import Look, Watch, Watched, find_looks
 
 CALL = "Write the attention with torch operations (matmul, einsum, softmax), or return the weights."
 
@@ -83,7 +83,9 @@ def weights_probe(chart: Chart) -> list:
         results.append(Passed("scale of the scores", scales[0]))
     elif not any(isinstance(each, Finding) for each in results):
         reason = "queries and keys, as they were projected, were not seen."
-        results.append(NotExamined("scale of the scores", reason, "Project with nn.Linear or @, and keep scores free of biases."))
+        results.append(
+            NotExamined("scale of the scores", reason, "Project with nn.Linear or @, and keep scores free of biases.")
+        )
     return results + mask_weights(chart, sequences, watched)
 
 
@@ -153,7 +155,11 @@ def merged(look: Look, watched: Watched, batch: int) -> list[Finding]:
     tokens = [each.sort().values for each in by_token(look.output, batch) or [look.output]]
     if any(same(each, got.sort().values) for each in tokens):
         return []
-    moved = float((tokens[0] - got.sort().values).abs().amax(-1).gt(1e-9).double().mean()) if tokens[0].shape == got.shape else 1.0
+    moved = (
+        float((tokens[0] - got.sort().values).abs().amax(-1).gt(1e-9).double().mean())
+        if tokens[0].shape == got.shape
+        else 1.0
+    )
     seen = f"{moved:.0%} of the tokens get numbers of other tokens; shape {list(look.output.shape)} was refilled"
     return [found("heads merged without transpose", "heads and projections", seen)]
 
@@ -166,69 +172,12 @@ def one_side_normalised(look: Look, watched: Watched, subject: Subject) -> list[
     normed = [call.result for call in before if call.name == "layer_norm"]
     raw = [call.given[0] for call in before if call.name == "layer_norm"]
     linear = [call for call in before if call.name == "linear"][-3:]
-    which = ["norm" if any(same(c.given[0], n) for n in normed) else "raw" if any(same(c.given[0], r) for r in raw) else "" for c in linear]
+    which = [
+        "norm" if any(same(c.given[0], n) for n in normed) else "raw" if any(same(c.given[0], r) for r in raw) else ""
+        for c in linear
+    ]
     if sorted(which) != ["norm", "raw", "raw"]:
         return []
     gap = float((linear[0].given[0] - linear[-1].given[0]).abs().max())
     seen = f"of 3 projections 1 reads norm(x), 2 read x; they differ by up to {gap:.2f}"
     return [found("only the query is normalised", "heads and projections", seen)]
-
-
-def norm_probe(chart: Chart) -> list:
-    """Whether anything that enters a linear map, or leaves the layer, is normalised over the tokens."""
-    subject, probe = chart.subject, "norm over features, not over time"
-    if not subject.is_module:
-        return [NotExamined(probe, "it has no parameters.", "Examine the module that holds the norm.")]
-    watched, output = watch(subject, subject.inputs())
-    streams = [call.given[0] for call in watched.calls if call.name == "linear" and call.given[0].ndim == 3] + [output]
-    for stream in streams:
-        if stream.ndim != 3 or len(stream) != subject.batch or stream.shape[1] < 3 or same(stream[0], stream[1]):
-            continue
-        means, spreads = stream.mean(1), stream.std(1)
-        gaps = [float((each - each[:1]).abs().max() / spreads.abs().max()) for each in (means, spreads)]
-        if max(gaps) < 1e-3:
-            seen = (
-                f"over the {stream.shape[1]} tokens every feature has the same mean and spread in each sequence "
-                f"(they differ by {max(gaps):.1e})"
-            )
-            return [found("norm over time", probe, seen)]
-    return [Passed(probe, f"{len(streams)} places measured")]
-
-
-def residual_probe(chart: Chart) -> list:
-    """What the layer adds its changes to: sums of a change, which a linear map or a dropout made, and something as large."""
-    subject, probe = chart.subject, "residual connections"
-    names = [type(each).__name__.lower() for each in subject.layer.modules()] if subject.is_module else []
-    if not any("norm" in name for name in names) or subject.kind != "self":
-        return [NotExamined(probe, "it is no block with a norm.", "Examine the whole block, not the attention alone.")]
-    sequences = subject.inputs()
-    watched, output = watch(subject, sequences)
-    calls, x = watched.calls, sequences[0]
-    if not watched.looks or output.shape != x.shape:
-        return [NotExamined(probe, "no weights, or a result of another shape.", CALL)]
-    made = [call.result for call in calls if call.name in ("linear", "dropout", "multi_head_attention_forward")]
-    sums = []  # (what is added to, the change, the sum)
-    for call in calls:
-        if call.name in ADDS and len(call.given) == 2 and call.given[0].shape == call.given[1].shape == x.shape:
-            one, other = call.given
-            if any(same(other, each) for each in made):
-                sums.append((one, other, call.result))
-            elif any(same(one, each) for each in made):
-                sums.append((other, one, call.result))
-    last_look = watched.looks[-1].leaving
-    later = [call for call in calls[last_look:] if call.name == "linear"]
-    if not sums:
-        if len(later) > 2 and not any(call.name in ADDS and call.given[0].shape == x.shape for call in calls):
-            seen = f"{len(later)} linear maps follow the attention and 0 sums carry what came before past them"
-            return [found("residual missing", probe, seen)]
-        return [NotExamined(probe, "no sum was seen; the residual may stand outside.", "Examine the block around it.")]
-    base, _, total = sums[-1]
-    normed = [call.result for call in calls if call.name == "layer_norm"]
-    renormed = any(same(call.given[0], total) for call in calls if call.name == "layer_norm")  # as post-norm does
-    read = any(same(call.given[0], base) for call in calls if call.name == "linear")
-    if read and not renormed and any(same(base, each) for each in normed):
-        return [found("residual of the normalised input", probe, f"what the last change is added to differs from norm(x) by {0.0:.1f}")]
-    if len(sums) > 1 and same(base, sums[0][0]) and not same(sums[0][1], sums[-1][1]):
-        seen = f"of {len(sums)} sums the last adds to the block's input (they differ by {0.0:.1f}), not to the first sum"
-        return [found("residual skips the attention", probe, seen)]
-    return [Passed(probe, f"{len(sums)} sums, the last with numbers of size {float(base.abs().max()):.2f}")]

@@ -1,17 +1,15 @@
-"""Probes of training: randomness, dropout, gradients, half precision."""
+"""Probes of training: randomness, dropout, gradients."""
 
 import torch
 from torch import nn
 
 from attnlib.doctor.behaviour import size_of
-from attnlib.doctor.calling import copy_of, first_line
 from attnlib.doctor.chart import Chart
 from attnlib.doctor.conventions import LENGTHS
 from attnlib.doctor.mechanism import watch
 from attnlib.doctor.report import Finding, NotExamined, Passed, found
 
 NO_TORCH = "Write it with torch operations to have it examined."
-HALF = {torch.float16: 2e-2, torch.bfloat16: 1e-1}  # relative to the size of the result
 
 
 def random_probe(chart: Chart) -> list:
@@ -42,7 +40,11 @@ def dropout_probe(chart: Chart) -> list:
         return [NotExamined(probe, "a function has no training mode.", "Examine the module that calls it.")]
     found_rates = rates(subject.layer)
     if not found_rates:
-        return [NotExamined(probe, "no dropout rate above 0 was found.", "Build the layer with dropout=0.5 and examine it again.")]
+        return [
+            NotExamined(
+                probe, "no dropout rate above 0 was found.", "Build the layer with dropout=0.5 and examine it again."
+            )
+        ]
     sequences = subject.inputs()
     calm, _ = watch(subject, sequences)
     called: set[str] = set()
@@ -58,20 +60,36 @@ def dropout_probe(chart: Chart) -> list:
             hook.remove()
     gap = float((one - other).abs().max())
     if gap == 0:
-        return [found("dropout never applied", probe, f"rate {found_rates[0]}, yet two calls in training differ by {gap:.1f}")]
+        return [
+            found(
+                "dropout never applied", probe, f"rate {found_rates[0]}, yet two calls in training differ by {gap:.1f}"
+            )
+        ]
     unused = [name for name in layers if name not in called and not in_torch(subject.layer, name)]
     if unused and not any(call.rate for call in busy.calls):  # the fused attention drops by itself
-        return [found("dropout never applied", probe, f"{len(unused)} of {len(layers)} dropouts are never called: `{unused[0]}`")]
+        return [
+            found(
+                "dropout never applied",
+                probe,
+                f"{len(unused)} of {len(layers)} dropouts are never called: `{unused[0]}`",
+            )
+        ]
     for quiet, look in zip(calm.looks, busy.looks):
         if look.dropped is None or look.weights.shape != quiet.weights.shape:
             continue
         totals = look.weights.sum(-1)
         if float((look.dropped.sum(-1) - 1).abs().max()) > 1e-3 and float((totals - 1).abs().max()) < 1e-6:
-            seen = f"what is dropped are scores; after it every row still sums to 1, and {int((look.weights == 0).sum())} weights are 0"
+            seen = f"what is dropped are scores; after it every row still sums to {float(totals.mean()):.3f}"
             return [found("dropout before the softmax", probe, seen)]
     ratios = kept_ratios(calm, busy)
     if ratios is not None and abs(ratios - 1) < 1e-6:
-        return [found("dropout not rescaled", probe, f"weights that are kept are {ratios:.3f} times those in eval, expected 1 / (1 − p)")]
+        return [
+            found(
+                "dropout not rescaled",
+                probe,
+                f"weights that are kept are {ratios:.3f} times those in eval, expected 1 / (1 − p)",
+            )
+        ]
     return [Passed(probe, f"two calls differ by {gap:.2g}")]
 
 
@@ -112,7 +130,13 @@ def training_probe(chart: Chart) -> list:
         subject.layer.eval()
     gap = float((outputs[1] - outputs[0])[0].abs().max()) / size_of(outputs[0])
     if gap > subject.tolerance:
-        return [found("sequences mix in training", probe, f"other sequences in the batch change a result by {gap:.2g} of its size")]
+        return [
+            found(
+                "sequences mix in training",
+                probe,
+                f"other sequences in the batch change a result by {gap:.2g} of its size",
+            )
+        ]
     return [Passed(probe, f"changes at most {gap:.0e}")]
 
 
@@ -132,9 +156,15 @@ def gradient_probe(chart: Chart) -> list:
     gradients = torch.autograd.grad((output * torch.randn_like(output)).sum(), targets, allow_unused=True)
     missing = [name for name, gradient in zip(parameters, gradients) if gradient is None]
     if missing:
-        seen = f"{len(missing)} of {len(parameters)} parameters get none: {', '.join(f'`{name}`' for name in missing[:3])}"
+        seen = (
+            f"{len(missing)} of {len(parameters)} parameters get none: {', '.join(f'`{name}`' for name in missing[:3])}"
+        )
         results.append(found("no gradient", probe, seen))
-    bad = [name for name, each in zip([*parameters, *subject.names], gradients) if each is not None and not each.isfinite().all()]
+    bad = [
+        name
+        for name, each in zip([*parameters, *subject.names], gradients)
+        if each is not None and not each.isfinite().all()
+    ]
     if bad:
         results.append(found("gradient is not finite", probe, f"`{bad[0]}` and {len(bad) - 1} more, without any mask"))
     results += masked_gradient(chart, targets, [*parameters, "the input"])
@@ -156,54 +186,12 @@ def masked_gradient(chart: Chart, targets: list, names: list[str]) -> list[Findi
             continue
         wanted = targets[: len(names) - 1] + sequences
         gradients = torch.autograd.grad((output * torch.randn_like(output)).sum(), wanted, allow_unused=True)
-        bad = [name for name, each in zip([*names, "the context"], gradients) if each is not None and not each.isfinite().all()]
+        bad = [
+            name
+            for name, each in zip([*names, "the context"], gradients)
+            if each is not None and not each.isfinite().all()
+        ]
         if bad:
             seen = f"{len(bad)} gradients (`{bad[0]}` first) are NaN though the result is finite: one sequence is masked wholly"
             return [found("gradient is not finite", "gradients", seen)]
     return []
-
-
-def half_probe(chart: Chart) -> list:
-    """float16 and bfloat16: the same result within rounding, also with a mask."""
-    subject, probe = chart.subject, "half precision"
-    if subject.numpy:
-        return [NotExamined(probe, "NumPy has no bfloat16, and few functions take float16.", NO_TORCH)]
-    sequences, results, kept, widest = subject.inputs(), [], (subject.layer, subject.dtype), 0.0
-    masks: list = [None] + [slot for slot in chart.slots if slot.verdict == "respected"]
-    for slot in masks:
-        allowed = None if slot is None else chart.trial(slot, sequences[1 if subject.cross and slot.on_context else 0].shape[1])
-        exact = subject.run(*sequences, masks={slot.name: slot.make(allowed, subject.dtype)} if slot else None)[0]
-        for dtype, tolerance in HALF.items():
-            name = str(dtype).removeprefix("torch.")
-            try:
-                if subject.is_module:
-                    subject.layer = copy_of(chart.original).to("cpu", dtype).eval()
-                subject.dtype = dtype
-                given = [each.to(dtype) for each in sequences]
-                output = subject.run(*given, masks={slot.name: slot.make(allowed, dtype)} if slot else None)[0]
-            except Exception as error:
-                if not subject.is_module and "overflow" not in str(error):
-                    reason = f"{name} raises {first_line(error)}."
-                    return [NotExamined(probe, reason, "If it calls a layer, examine that layer.")]
-                results.append(half_error(error, name, probe))
-                continue
-            finally:
-                subject.layer, subject.dtype = kept
-            rows = allowed[:, 0].any(-1) if slot else slice(None)
-            gap = float((output.double() - exact.double())[rows].abs().nan_to_num(nan=torch.inf).max()) / size_of(exact)
-            if gap == torch.inf:
-                results.append(found("half precision fails", probe, f"{name}{' with a mask' if slot else ''} gives NaN or infinity, float64 does not"))
-            elif gap > tolerance:
-                results.append(found("half precision is inaccurate", probe, f"{name} differs by {gap:.1%}, rounding explains {tolerance:.0%}"))
-            widest = max(widest, gap)
-    return results or [Passed(probe, f"float16 and bfloat16 differ by at most {widest:.1%}")]
-
-
-def half_error(error: Exception, name: str, probe: str) -> Finding:
-    """An error in half precision: a fill that does not exist there, or something else."""
-    text = first_line(error)
-    if "overflow" in text:
-        return found("fill too large for float16", probe, f"{name}, largest 65504: {text}")
-    return found("half precision fails", probe, f"{name} raises {text}")
-
-

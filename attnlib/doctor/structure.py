@@ -8,7 +8,16 @@ from torch import Tensor, nn
 from attnlib.doctor.chart import Chart
 from attnlib.doctor.report import NotExamined, Passed, found
 
-STATE = ("attn", "attention", "weights", "map", "score", "cache", "last", "mask")  # kept to look at, not to compute with
+STATE = (
+    "attn",
+    "attention",
+    "weights",
+    "map",
+    "score",
+    "cache",
+    "last",
+    "mask",
+)  # kept to look at, not to compute with
 KNOWN = {"_parameters", "_buffers", "_modules"}
 
 
@@ -30,7 +39,12 @@ def plain_tensors(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
     for prefix, parent in module.named_modules():
         for name, value in vars(parent).items():
             left = value.grad_fn is not None if isinstance(value, Tensor) else True  # of an earlier call
-            if not left and value.is_floating_point() and value.ndim >= 2 and not any(part in name.lower() for part in STATE):
+            if (
+                not left
+                and value.is_floating_point()
+                and value.ndim >= 2
+                and not any(part in name.lower() for part in STATE)
+            ):
                 yield f"{prefix}.{name}".strip("."), value
 
 
@@ -56,10 +70,14 @@ def structure_probe(chart: Chart) -> list:
     for name, tensor in plain_tensors(module):
         is_table = not tensor.requires_grad and (looks_sinusoidal(tensor) or not varied(tensor))
         fault = "table is no buffer" if is_table else "learned tensor is no parameter"
-        results.append(found(fault, probe, f"`{name}` {list(tensor.shape)} ({tensor.numel()} numbers) is a plain attribute"))
+        results.append(
+            found(fault, probe, f"`{name}` {list(tensor.shape)} ({tensor.numel()} numbers) is a plain attribute")
+        )
     shared = repeated(module)
     if shared:
-        results.append(found("one layer used several times", probe, f"{', '.join(shared)} are 1 object, not {len(shared)}"))
+        results.append(
+            found("one layer used several times", probe, f"{', '.join(shared)} are 1 object, not {len(shared)}")
+        )
     total = sum(parameter.numel() for parameter in module.parameters())
     return results or [Passed(probe, f"{total} numbers in {len(list(module.parameters()))} parameters")]
 

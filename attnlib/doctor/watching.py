@@ -102,7 +102,9 @@ def fused_rate(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False
 
 def of_torch(func, args, kwargs) -> Call:
     """``nn.MultiheadAttention`` in one call: run once more for the weights of each head [batch, heads, n_query, n_key]."""
-    names = "query key value embed_dim_to_check num_heads in_proj_weight in_proj_bias bias_k bias_v add_zero_attn dropout_p"
+    names = (
+        "query key value embed_dim_to_check num_heads in_proj_weight in_proj_bias bias_k bias_v add_zero_attn dropout_p"
+    )
     named = dict(zip((names + " out_proj_weight out_proj_bias").split(), args)) | kwargs
     _, weights = func(**(named | {"need_weights": True, "average_attn_weights": False, "training": False}))
     return Call("multi_head_attention_forward", [], copied(weights))
@@ -148,7 +150,12 @@ def find_looks(calls: list[Call], n_query: int, n_key: int) -> list[Look]:
             looks.append(Look(call.given[-1], query, key, value, call.result, None, place, place))
         elif call.name in PRODUCTS:
             pair = operands(call, "scores")
-            if pair and pair[0].shape[-2] == n_query and pair[1].shape[-2] == n_key and tuple(result_ends(call)) == ends:
+            if (
+                pair
+                and pair[0].shape[-2] == n_query
+                and pair[1].shape[-2] == n_key
+                and tuple(result_ends(call)) == ends
+            ):
                 compared = (place, *pair)
                 continue
             pair = operands(call, "mix")
@@ -179,7 +186,11 @@ def mixed(call: Call) -> Tensor:
         return call.result
     one, _, rest = call.equation.replace(" ", "").partition(",")
     two, _, out = rest.partition("->")
-    order = [*(k for k in out if k in one and k in two), *(k for k in out if k not in two), *(k for k in out if k not in one)]
+    order = [
+        *(k for k in out if k in one and k in two),
+        *(k for k in out if k not in two),
+        *(k for k in out if k not in one),
+    ]
     return call.result.permute([out.index(letter) for letter in order])
 
 

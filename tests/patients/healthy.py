@@ -47,7 +47,11 @@ class NormInside(nn.Module):
 
     def __init__(self, dim=12, heads=4):
         super().__init__()
-        self.norm, self.to_qkv, self.to_out = nn.LayerNorm(dim), nn.Linear(dim, 3 * dim, bias=False), nn.Linear(dim, dim)
+        self.norm, self.to_qkv, self.to_out = (
+            nn.LayerNorm(dim),
+            nn.Linear(dim, 3 * dim, bias=False),
+            nn.Linear(dim, dim),
+        )
         self.heads, self.scale = heads, (dim // heads) ** -0.5
 
     def forward(self, x):

@@ -160,7 +160,9 @@ PATIENTS = {
     "keys by the query's matrix": patient(
         OneProjection, "queries and keys are the same", "mh11", "Khaliladib11/Transformer-from-scratch/pull/2"
     ),
-    "values copied from keys": patient(ValuesAreKeys, "values copied from the keys", "mh12", "meta-pytorch/torchtune/pull/21"),
+    "values copied from keys": patient(
+        ValuesAreKeys, "values copied from the keys", "mh12", "meta-pytorch/torchtune/pull/21"
+    ),
     "heads in a list": patient(ListOfHeads, "heads in a plain list", "mh19", "pytorch/pytorch/issues/38639"),
     "[layer] * 3": patient(Repeated, "one layer used several times", "mh20", "zalandoresearch/pytorch-vq-vae/issues/2"),
     "batch_first forgotten": patient(BatchNotFirst, "attention over the batch", "mh21", "om-ai-lab/OmDet/issues/19"),
@@ -178,7 +180,9 @@ PATIENTS = {
     "causal mask on the source": patient(
         CausalOnContext, "causal mask on the context", "ca04", "keras-team/keras-io/pull/1046"
     ),
-    "source mask forgotten": patient(ContextMaskForgotten, "mask ignored", "ca05", "speechbrain/speechbrain/issues/1107"),
+    "source mask forgotten": patient(
+        ContextMaskForgotten, "mask ignored", "ca05", "speechbrain/speechbrain/issues/1107"
+    ),
     "input scaled in place": patient(WritesIntoItsInput, "input changed", "", ""),
     "output projection never used": patient(UnusedProjection, "no gradient", "", ""),
 }

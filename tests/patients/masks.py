@@ -63,7 +63,11 @@ class PlusInfinity(Attention):
 
 class ZeroTimesInfinity(Attention):
     def softmax(self, scores, allowed):
-        return torch.softmax(scores + (1 - allowed.to(scores.dtype)) * -INF, -1) if not allowed.all() else scores.softmax(-1)
+        return (
+            torch.softmax(scores + (1 - allowed.to(scores.dtype)) * -INF, -1)
+            if not allowed.all()
+            else scores.softmax(-1)
+        )
 
 
 class BigFill(Attention):
@@ -139,7 +143,9 @@ class AndOfBlocked(Attention):
 
 class Misspelt(Attention):
     def softmax(self, scores, allowed):
-        return super().softmax(scores, allowed) if allowed.all() else torch.softmax(scores.mask_fill(~allowed, -INF), -1)
+        return (
+            super().softmax(scores, allowed) if allowed.all() else torch.softmax(scores.mask_fill(~allowed, -INF), -1)
+        )
 
 
 class PooledMean(Attention):
@@ -165,7 +171,9 @@ PATIENTS = {
         "https://openillumi.com/en/en-pytorch-transformer-attention-mask-fix",
         {"mask": "keep 1"},
     ),
-    "0/1 mask added": Patient(Added, "0/1 mask added", "mk03", "http://www.dtcms.com/a/376670.html", {"mask": "may attend"}),
+    "0/1 mask added": Patient(
+        Added, "0/1 mask added", "mk03", "http://www.dtcms.com/a/376670.html", {"mask": "may attend"}
+    ),
     "0/1 causal mask added": Patient(
         lambda: Added(causal=True), "0/1 mask added", "mk03", "http://www.dtcms.com/a/376670.html", {"causal": True}
     ),
@@ -182,23 +190,31 @@ PATIENTS = {
     "mask after softmax": may(
         AfterSoftmax, "mask after the softmax", "mk08", "huggingface/pytorch-image-models/pull/2236"
     ),
-    "filled with +inf": may(PlusInfinity, "the mask gives NaN", "mk09", "lucidrains/memory-compressed-attention/issues/2"),
-    "0 times -inf": may(ZeroTimesInfinity, "the mask gives NaN", "mk10", "cerebroai/reformers/issues/3"),
-    "-1e9 in half precision": may(BigFill, "fill too large for float16", "mk12", "facebookresearch/fairseq/issues/3575"),
-    "fully masked row is uniform": may(
-        UniformRow, "fully masked row is not empty", "mk15", "NVIDIA/apex/issues/1390"
+    "filled with +inf": may(
+        PlusInfinity, "the mask gives NaN", "mk09", "lucidrains/memory-compressed-attention/issues/2"
     ),
+    "0 times -inf": may(ZeroTimesInfinity, "the mask gives NaN", "mk10", "cerebroai/reformers/issues/3"),
+    "-1e9 in half precision": may(
+        BigFill, "fill too large for float16", "mk12", "facebookresearch/fairseq/issues/3575"
+    ),
+    "fully masked row is uniform": may(UniformRow, "fully masked row is not empty", "mk15", "NVIDIA/apex/issues/1390"),
     "fully masked row is NaN": may(NanRow, "fully masked row gives NaN", "mk16", "pytorch/pytorch/issues/41508"),
-    "NaN hidden until the gradient": may(NanInGradient, "gradient is not finite", "mk16", "pytorch/pytorch/issues/41508"),
+    "NaN hidden until the gradient": may(
+        NanInGradient, "gradient is not finite", "mk16", "pytorch/pytorch/issues/41508"
+    ),
     "mask repeated for folded heads": may(
         Folded, "mask lines up with the wrong sequence", "mk21", "lsdefine/attention-is-all-you-need-keras/issues/36"
     ),
     "diagonal hidden": Patient(NoDiagonal, "diagonal hidden", "mk26", HUB + "pbloem/former/issues/10"),
-    "causal mask transposed": Patient(Transposed, "only the future is visible", "mk27", HUB + "karpathy/nanoGPT/issues/170"),
+    "causal mask transposed": Patient(
+        Transposed, "only the future is visible", "mk27", HUB + "karpathy/nanoGPT/issues/170"
+    ),
     "next token visible": Patient(
         OffByOne, "diagonal off by one", "mk28", HUB + "jadore801120/attention-is-all-you-need-pytorch/issues/19"
     ),
-    "masked_fill thrown away": Patient(ThrownAway, "mask ignored", "mk30", HUB + "lucidrains/flamingo-pytorch/issues/10"),
+    "masked_fill thrown away": Patient(
+        ThrownAway, "mask ignored", "mk30", HUB + "lucidrains/flamingo-pytorch/issues/10"
+    ),
     "causal only with padding": causal(
         OnlyWithMask, "causal only with a mask", "mk32", "facebookresearch/xformers/issues/103"
     ),
@@ -213,5 +229,7 @@ PATIENTS = {
     "decoder without a causal mask": causal(
         Attention, "future leaks", "tr06", "alex-matton/causal-transformer-decoder/issues/1"
     ),
-    "padding in the pooled mean": Patient(PooledMean, "padding enters the mean", "tr13", HUB + "jsboige/CoursIA/issues/15045"),
+    "padding in the pooled mean": Patient(
+        PooledMean, "padding enters the mean", "tr13", HUB + "jsboige/CoursIA/issues/15045"
+    ),
 }
