@@ -190,7 +190,7 @@ def prepare(layer: Callable, options: dict) -> tuple[Subject | None, Exception |
     subject.batch_first = getattr(inner, "batch_first", getattr(getattr(inner, "self_attn", None), "batch_first", True))
     subject.generator.manual_seed(options["seed"])
     subject.batch = options["batch"] or (5 if 3 in guess_widths(layer, HEADS) else 3)
-    n = options["n"]
+    n = options["n"] or unlike_others(layer, options["d_model"])
     subject.n_query, subject.n_key = (n - 2, n) if kind == "context" else (n, n)
     widths = [options["d_model"]] if options["d_model"] else guess_widths(layer) or [16]
     contexts = [options["d_context"]] if options["d_context"] else guess_widths(layer, CONTEXT_WIDTHS) + widths
@@ -211,6 +211,13 @@ def prepare(layer: Callable, options: dict) -> tuple[Subject | None, Exception |
                 return subject, None
     subject.d_model, subject.d_context = pairs[0]
     return None, first
+
+
+def unlike_others(layer: Callable, d_model: int | None) -> int:
+    """A number of tokens that no other axis has, nor does it minus 2, so that no axis is taken for another."""
+    widths, heads = guess_widths(layer) + [d_model or 0], guess_widths(layer, HEADS)
+    taken = {*widths, *heads, *(width // count for width in widths for count in heads)}
+    return next((n for n in (7, 9, 11, 13, 15, 19, 21) if not taken & {n, n - 2}), 7)
 
 
 FORMS = [(False, 3), (True, 3), (False, 4), (True, 4), (False, 2), (True, 2)]  # arrays or not, number of axes

@@ -54,6 +54,7 @@ class Slot:
     on_context: bool = True
     error: str = ""
     leak: float = 0.0
+    tries: int = 1
 
     @property
     def pairs(self) -> bool:
@@ -172,6 +173,8 @@ def find_slot(subject: Subject, name: str, stated: str | None) -> Slot:
             if slot.verdict == "respected":
                 return slot
             tried.append(slot)
+    for slot in tried:
+        slot.tries = len(tried)
     order = ["inverted", "leaks", "hides everything", "gives NaN", "raises"][0 if stated or named else 1 :]
     if (
         not stated

@@ -45,7 +45,7 @@ def examine(
     causal: bool | None = None,
     positions: bool | None = None,
     call: Callable | None = None,
-    n: int = 7,
+    n: int | None = None,
     batch: int | None = None,
     seed: int = 0,
 ) -> Report:
@@ -70,8 +70,8 @@ def examine(
         How to call the layer, for one that takes something else: ``call(layer, x)``, ``call(layer, x, mask)``,
         ``call(layer, query, context, mask)`` or ``call(layer, query, key, value, mask)``, where the mask is boolean
         [batch, n_query, n_key], True = may attend, or None. Returns the output, or the output and the weights.
-    n : int
-        How many tokens to try: unlike the other sizes, so that no axis is taken for another.
+    n : int, optional
+        How many tokens to try; 7, or what no other axis has, so that none is taken for another.
     batch : int, optional
         How many sequences; 3 if not given, or 5 for a layer of 3 heads.
     seed : int
@@ -162,7 +162,7 @@ def calm() -> Iterator[None]:
 def tried(layer: Callable, options: dict) -> str:
     """What the first call gave the layer, in words."""
     width = f"d_model={options['d_model']}" if options["d_model"] else "guessed widths"
-    return f"tried float64 and float32 [batch, {options['n']}, d_model] with {width}"
+    return f"tried float64 and float32 [batch, n, d_model] with {width}"
 
 
 def assumptions(chart: Chart) -> list[str]:
@@ -193,7 +193,7 @@ def check_arguments(layer, d_model, d_context, mask, causal, positions, call, n,
         )
     for name, value, least in (("d_model", d_model, 1), ("d_context", d_context, 1), ("n", n, 5), ("batch", batch, 2)):
         whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
-        if not whole and not (value is None and name != "n"):
+        if not whole and value is not None:
             raise ValueError(
                 f"{name}={value!r}; expected a whole number of at least {least}. Try {name}={max(least, 7)}."
             )

@@ -128,12 +128,12 @@ def read_head(report: Report, head: int, rows: np.ndarray, allowed: np.ndarray) 
     if share > 0.99:
         meaning = "It takes the mean: untrained, or its scores are too small (scaled twice, temperature too high)."
         add(report, f"{name} is uniform", name, "warning", numbers, meaning, 3)
-    elif equal and spread < DEAD:
-        meaning = "Every query gets the same weights: the query has no say."
-        add(report, f"{name} is dead", name, "warning", f"rows differ by at most {spread:.1e}; {numbers}", meaning, 12)
     elif most > 0.9:
         meaning = "Nearly all goes to one token: often the first or a separator, where a head rests when it has nothing to do."
         add(report, f"{name} looks at one token", name, "warning", numbers, meaning, 20)
+    elif equal and spread < DEAD:
+        meaning = "Every query gets the same weights: the query has no say."
+        add(report, f"{name} is dead", name, "warning", f"rows differ by at most {spread:.1e}; {numbers}", meaning, 12)
     elif saturated > 0.9:
         meaning = (
             "Saturated softmax has hardly a gradient: scaling missing? Or a head that copies, which is rightly one-hot."
