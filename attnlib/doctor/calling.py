@@ -12,7 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from attnlib.doctor.reading import CONTEXT_WIDTHS, HEADS, guess_widths, read_signature
+from attnlib.doctor.reading import (
+    CONTEXT_WIDTHS,
+    HEADS,
+    guess_widths,
+    read_signature,
+    required_masks,
+    tries,
+    unlike_others,
+)
 
 
 class LayerError(Exception):
@@ -39,6 +47,8 @@ class Subject:
     names: list[str]  # of the sequences
     mask_names: list[str] = field(default_factory=list)
     weights_name: str | None = None
+    required: list[str] = field(default_factory=list)  # masks that have no default
+    empty_mask: int = 0  # what they get where nothing is to be hidden, see `nothing_hidden`
     call: Callable | None = None
     numpy: bool = False
     batch_first: bool = True
@@ -96,12 +106,21 @@ class Subject:
         if self.axes == 2:
             return self.one_by_one(given, masks)
         named = dict(zip(self.names, map(self.outwards, given)))
+        named |= {name: self.nothing_hidden() for name in self.required}
         named |= {name: self.numpy_or_not(mask) for name, mask in masks.items()}
         if weights and self.weights_name:
             named[self.weights_name] = True
             if isinstance(self.layer, nn.MultiheadAttention):
                 named["average_attn_weights"] = False
         return self.inwards(self.apply(named))
+
+    def nothing_hidden(self) -> object:
+        """No mask, for an argument that has no default: None, or a mask of which everything is True."""
+        n_query, n_key = self.n_query, self.n_key
+        shapes = [(), (n_query, n_key), (1, n_query, n_key), (n_key,), (1, 1, n_key)]
+        if self.empty_mask == 0:
+            return None
+        return self.numpy_or_not(torch.ones(self.batch, *shapes[self.empty_mask], dtype=torch.bool))
 
     def apply(self, named: dict) -> object:
         """The call itself, by position for the sequences, by name for the rest."""
@@ -185,9 +204,10 @@ def prepare(layer: Callable, options: dict) -> tuple[Subject | None, Exception |
         count = len(inspect.signature(call).parameters)
         kind, masks, weights = ("self" if count <= 3 else "qkv"), (["mask"] if count > 2 else []), None
     layer = copy_of(layer)
-    subject = Subject(layer, kind, names, masks, weights, call)
+    subject = Subject(layer, kind, names, masks, weights, call=call)
     inner = layer.layers[0] if isinstance(layer, (nn.TransformerEncoder, nn.TransformerDecoder)) else layer
     subject.batch_first = getattr(inner, "batch_first", getattr(getattr(inner, "self_attn", None), "batch_first", True))
+    subject.required = [] if call is not None else required_masks(layer)
     subject.generator.manual_seed(options["seed"])
     subject.batch = options["batch"] or (5 if 3 in guess_widths(layer, HEADS) else 3)
     n = options["n"] or unlike_others(layer, options["d_model"])
@@ -201,8 +221,9 @@ def prepare(layer: Callable, options: dict) -> tuple[Subject | None, Exception |
         convert(layer, dtype)
         subject.dtype = dtype
         for subject.d_model, subject.d_context in pairs[:40]:
-            for form in FORMS[:1] if subject.is_module or call else FORMS:
-                subject.numpy, subject.axes = form
+            forms = FORMS[:1] if subject.is_module or call else FORMS
+            for form, empty in tries(forms, subject.required):
+                (subject.numpy, subject.axes), subject.empty_mask = form, empty
                 try:
                     fits(subject)
                 except Exception as error:
@@ -211,13 +232,6 @@ def prepare(layer: Callable, options: dict) -> tuple[Subject | None, Exception |
                 return subject, None
     subject.d_model, subject.d_context = pairs[0]
     return None, first
-
-
-def unlike_others(layer: Callable, d_model: int | None) -> int:
-    """A number of tokens that no other axis has, nor does it minus 2, so that no axis is taken for another."""
-    widths, heads = guess_widths(layer) + [d_model or 0], guess_widths(layer, HEADS)
-    taken = {*widths, *heads, *(width // count for width in widths for count in heads)}
-    return next((n for n in (7, 9, 11, 13, 15, 19, 21) if not taken & {n, n - 2}), 7)
 
 
 FORMS = [(False, 3), (True, 3), (False, 4), (True, 4), (False, 2), (True, 2)]  # arrays or not, number of axes

@@ -93,6 +93,7 @@ def examine(
     by more than 1e-9 of their size (1e-4 if the layer works in float32 only). What could not be tried is listed with the
     reason. Nothing found does not prove a layer right.
     """
+    layer = getattr(layer, "_orig_mod", layer)  # of torch.compile
     check_arguments(layer, d_model, d_context, mask, causal, positions, call, n, batch)
     options = {"d_model": d_model, "d_context": d_context, "call": call, "n": n, "batch": batch, "seed": seed}
     report = Report(getattr(layer, "__name__", type(layer).__name__))
@@ -169,10 +170,14 @@ def assumptions(chart: Chart) -> list[str]:
     """What was taken for granted, in words."""
     subject = chart.subject
     takes = {"self": "one sequence", "qkv": "query, key and value", "context": "a sequence and a context"}[subject.kind]
+    takes += f" (`{'`, `'.join(subject.names)}`)" if subject.call is None else " (by call)"
     sizes = f"[{subject.batch}, {subject.n_query}, {subject.d_model}]"
     layout = "" if subject.batch_first else ", given as [n, batch, d_model]"
     kind = "NumPy arrays" if subject.numpy else "tensors"
     lines = [f"It takes {takes} ({kind} {sizes}{layout}), in {str(subject.dtype).removeprefix('torch.')}."]
+    if subject.required:
+        nothing = "None" if subject.empty_mask == 0 else "a mask that is True everywhere"
+        lines.append(f"Where nothing is to be hidden, `{'`, `'.join(subject.required)}` gets {nothing}.")
     lines += [f"Mask {slot.words()}." for slot in chart.slots if slot.verdict != "raises"]
     if chart.stated_causal is None:
         lines.append(

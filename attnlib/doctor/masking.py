@@ -38,7 +38,11 @@ def mask_probe(chart: Chart) -> list:
         here = f"{probe}: {slot.name}"
         if slot.verdict == "raises":
             results.append(
-                found("the layer raises", here, f"in {slot.tries} of {slot.tries} ways that were tried: {slot.error[:200]}")
+                found(
+                    "the layer raises",
+                    here,
+                    f"in {slot.tries} of {slot.tries} ways that were tried: {slot.error[:200]}",
+                )
             )
         elif slot.verdict == "gives NaN":
             results.append(

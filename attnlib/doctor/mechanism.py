@@ -16,6 +16,14 @@ from attnlib.doctor.watching import Look, Watch, Watched, find_looks
 CALL = "Write the attention with torch operations (matmul, einsum, softmax), or return the weights."
 
 
+ONE_CALL = ("PyTorch's own attention runs in one call.", "Nothing to do: this part is PyTorch's, and tested there.")
+
+
+def in_one_call(watched: Watched) -> bool:
+    """Whether PyTorch's own attention was called, which cannot be watched inside."""
+    return any(call.name == "multi_head_attention_forward" for call in watched.calls)
+
+
 def watch(subject: Subject, sequences: list[Tensor], masks: dict | None = None) -> tuple[Watched, Tensor]:
     """One run, watched: calls, looks, and the output."""
     watcher = Watch()
@@ -81,6 +89,8 @@ def weights_probe(chart: Chart) -> list:
         results.append(Passed(probe, f"{sums} rows of {len(watched.looks)} maps sum to 1"))
     if scales:
         results.append(Passed("scale of the scores", scales[0]))
+    elif not any(isinstance(each, Finding) for each in results) and in_one_call(watched):
+        results.append(NotExamined("scale of the scores", *ONE_CALL))
     elif not any(isinstance(each, Finding) for each in results):
         reason = "queries and keys, as they were projected, were not seen."
         results.append(
@@ -136,6 +146,8 @@ def heads_probe(chart: Chart) -> list:
         results += one_side_normalised(look, watched, subject)
     if results:
         return results
+    if not judged and in_one_call(watched):
+        return [NotExamined(probe, *ONE_CALL)]
     if not judged:
         return [NotExamined(probe, "queries, keys and their projections were not seen.", CALL)]
     return [Passed(probe, "each head holds a part of its own token")]

@@ -62,7 +62,12 @@ def read_signature(layer: Callable) -> tuple[str, list[str], list[str], str | No
         return "context", [each.name for each in positional[:2]], masks, weights
     if len(needed) == 3:
         return "qkv", [each.name for each in needed], masks, weights
-    return "self", [each.name for each in positional[:1]], masks, weights
+    return "self", [each.name for each in positional[:1]] or ["x"], masks, weights
+
+
+def required_masks(layer: Callable) -> list[str]:
+    """Masks that the layer insists on."""
+    return [each.name for each in parameters_of(layer) if is_mask(each.name) and each.default is each.empty]
 
 
 def guess_widths(layer: Callable, names: tuple[str, ...] | list[str] = WIDTHS) -> list[int]:
@@ -88,3 +93,15 @@ def guess_widths(layer: Callable, names: tuple[str, ...] | list[str] = WIDTHS) -
     found += [each.in_features for each in modules if isinstance(each, nn.Linear)]
     found += [size for each in layer.parameters() if each.ndim >= 2 for size in reversed(each.shape[-2:])]
     return [width for width in dict.fromkeys(found) if width > 0]
+
+
+def unlike_others(layer: Callable, d_model: int | None) -> int:
+    """A number of tokens that no other axis has, nor does it minus 2, so that no axis is taken for another."""
+    widths, heads = guess_widths(layer) + [d_model or 0], guess_widths(layer, HEADS)
+    taken = {*widths, *heads, *(width // count for width in widths for count in heads)}
+    return next((n for n in (7, 9, 11, 13, 15, 19, 21) if not taken & {n, n - 2}), 7)
+
+
+def tries(forms: list, required: list[str]) -> list:
+    """Each form with each way to say that nothing is hidden, for a layer that insists on a mask."""
+    return [(form, empty) for empty in (range(5) if required else [0]) for form in forms]

@@ -139,7 +139,7 @@ class Report:
 
 # No colour is set but the line's, which is half of the page's own text colour, so it shows on dark and on light.
 STYLE = (
-    "<style>.attnlib-doctor table{border-collapse:collapse;margin:.3em 0 1em;color:inherit}"
+    "<style>.attnlib-doctor table{border-collapse:collapse;margin:.3em 0 1em;color:inherit;font-size:inherit}"
     ".attnlib-doctor th,.attnlib-doctor td{text-align:left;vertical-align:top;padding:.35em .7em;"
     "border:1px solid color-mix(in srgb,currentColor 35%,transparent);white-space:normal;background:none}"
     ".attnlib-doctor tbody th{font-weight:600}</style>"

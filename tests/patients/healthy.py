@@ -164,6 +164,21 @@ class Bahdanau(nn.Module):
         return weights @ value, weights
 
 
+class Insists(Attention):
+    """Its mask [batch, 1, n, n], 1 = keep, has no default, and may not be None."""
+
+    def forward(self, x, mask):
+        query, key, value = map(self.split, self.project(x))
+        scores = self.scores(query, key).masked_fill(mask == 0, -1e4)
+        weights = torch.softmax(scores, -1) * (mask != 0).any(-1, keepdim=True)
+        return self.output(self.merge(weights @ value))
+
+
+class InsistsOnNone(Attention):
+    def forward(self, x, mask):
+        return super().forward(x, mask)
+
+
 class Linear(nn.Module):
     """Linear attention with its sum."""
 
@@ -312,6 +327,9 @@ HEALTHY = {
     "normalised queries": (NormalisedQueries, {}),
     "additive attention": (Bahdanau, {}),
     "linear attention": (Linear, {}),
+    "insists on a mask": (Insists, {}),
+    "insists on None": (InsistsOnNone, {}),
+    "compiled": (lambda: torch.compile(Attention()), {}),
     "sliding window": (Window, {}),
     "closed gate": (ClosedGate, {}),
     "wrapped nn.MultiheadAttention": (Wrapped, {"positions": True}),
