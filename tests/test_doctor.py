@@ -151,6 +151,9 @@ def test_of_stacks_and_decoders():
     decoder = doctor.examine(nn.TransformerDecoderLayer(8, 2, 16))
     assert {finding.fault for finding in decoder.findings} <= {"fully masked row gives NaN"}
     assert not failures(report) and not failures(decoder)
+    both = doctor.examine(nn.Transformer(8, 2, 1, 1, 16, batch_first=True))
+    assert {finding.fault for finding in both.findings} <= {"fully masked row gives NaN"}
+    assert "masks of the source" in [item.probe for item in both.not_examined]
 
 
 # What must not happen
@@ -293,6 +296,15 @@ def test_call_overrides_everything_and_tells_the_convention():
     assert doctor.examine(layer, d_model=8, call=lambda layer, x: layer(x)).healthy
     inverted = doctor.examine(layer, d_model=8, call=lambda layer, x, mask: layer(x, None if mask is None else ~mask))
     assert inverted.findings[0].fault == "mask inverted"
+
+
+def test_what_torch_compile_returns_is_examined_as_what_it_was_made_from():
+    def compiled(x):
+        raise AssertionError
+
+    compiled._orig_mod = BASE.Attention()
+    report = doctor.examine(compiled)
+    assert report.healthy and report.name == "Attention"
 
 
 def test_positions_are_judged_only_when_stated():

@@ -3,7 +3,6 @@
 Everything is guessed from the names of parameters and attributes, then tried. What was guessed is reported.
 """
 
-import copy
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,9 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from attnlib.doctor.copies import convert, copy_of
 from attnlib.doctor.reading import (
     CONTEXT_WIDTHS,
     HEADS,
+    TARGETS,
     guess_widths,
     read_signature,
     required_masks,
@@ -103,6 +104,8 @@ class Subject:
         given = list(sequences)
         if self.kind == "qkv" and len(given) == 2:
             given.append(given[1])
+        if self.kind == "context" and self.names[1] in TARGETS:
+            given.reverse()
         if self.axes == 2:
             return self.one_by_one(given, masks)
         named = dict(zip(self.names, map(self.outwards, given)))
@@ -163,37 +166,6 @@ class Subject:
             output = output.transpose(0, 1)
         maps = [item for item in others if item.ndim >= 2 and item.shape[-1] in (self.n_key, self.n_query)]
         return output, (maps[-1] if maps else None)
-
-
-def copy_of(layer: Callable) -> Callable:
-    """A copy that may be changed, on the CPU; functions have no state and are used as they are."""
-    if not isinstance(layer, nn.Module):
-        return layer
-    left = [
-        value
-        for module in layer.modules()
-        for value in vars(module).values()
-        if isinstance(value, Tensor) and value.grad_fn
-    ]
-    return copy.deepcopy(
-        layer, {id(value): value.detach().clone() for value in left}
-    )  # what a call left cannot be copied
-
-
-def convert(layer: Callable, dtype: torch.dtype, training: bool = False) -> None:
-    """Set dtype and mode, also of what ``.to`` does not reach (told as a finding of its own)."""
-    if not isinstance(layer, nn.Module):
-        return
-    layer.to("cpu", dtype).train(training)
-    for module in list(layer.modules()):
-        for name, value in list(vars(module).items()):
-            if isinstance(value, Tensor) and value.is_floating_point():
-                vars(module)[name] = value.detach().to("cpu", dtype)
-            for item in (
-                value if isinstance(value, (list, tuple)) else value.values() if isinstance(value, dict) else ()
-            ):
-                if isinstance(item, nn.Module) and name not in ("_modules", "_parameters", "_buffers"):
-                    convert(item, dtype, training)
 
 
 def prepare(layer: Callable, options: dict) -> tuple[Subject | None, Exception | None]:

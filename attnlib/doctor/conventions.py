@@ -81,7 +81,7 @@ def by_name(name: str, subject: Subject) -> tuple[list[str], bool]:
     lower = name.lower()
     if isinstance(subject.layer, (nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerEncoder)):
         return ["ignore"], True
-    if isinstance(subject.layer, (nn.TransformerDecoderLayer, nn.TransformerDecoder)):
+    if isinstance(subject.layer, (nn.TransformerDecoderLayer, nn.TransformerDecoder, nn.Transformer)):
         return ["ignore"], True
     if any(word in lower for word in ("keep", "valid", "allowed", "visible")):
         return ["may attend", "keep 1"], True

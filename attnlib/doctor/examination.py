@@ -14,6 +14,7 @@ from attnlib.doctor import batches, behaviour, blocks, masking, mechanism, numer
 from attnlib.doctor.calling import LayerError, first_line, prepare
 from attnlib.doctor.chart import Chart
 from attnlib.doctor.conventions import CONVENTIONS, find_slot
+from attnlib.doctor.reading import TARGETS
 from attnlib.doctor.report import Finding, NotExamined, Passed, Report, found
 
 PROBES = [
@@ -116,9 +117,14 @@ def examine(
             report.not_examined += [NotExamined(name, "the layer could not be called.", remedy) for name, _ in PROBES]
             return report.sort()
         with torch.no_grad():
-            chart.slots = [
-                find_slot(chart.subject, name, "may attend" if call else mask) for name in chart.subject.mask_names
-            ]
+            names = chart.subject.mask_names
+            if (
+                chart.subject.names[-1] in TARGETS
+            ):  # encoder and decoder in one: masks of the source cannot be told apart
+                names = [name for name in names if name.startswith(TARGETS[:3])]
+                remedy = "Examine the encoder and the decoder by themselves."
+                report.not_examined.append(NotExamined("masks of the source", "an encoder stands before it.", remedy))
+            chart.slots = [find_slot(chart.subject, name, "may attend" if call else mask) for name in names]
         for name, probe in PROBES:
             if any(finding.fault == "random in eval" for finding in report.findings):
                 report.not_examined.append(

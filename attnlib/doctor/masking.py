@@ -95,9 +95,13 @@ def leaking(chart: Chart, slot: Slot, probe: str):
                 probe,
                 f"{seen}; map i of {len(weights[0])} has mask i mod {len(allowed)}",
             )
+    if subject.is_module and any(isinstance(each, OTHER_WAYS) for each in subject.layer.modules()):
+        reason = f"{seen}, which a recurrence or a convolution explains."
+        return NotExamined(probe, reason, "Examine the attention behind it by itself.")
     return found("masked positions still count", probe, seen)
 
 
+OTHER_WAYS = (nn.RNNBase, nn.Conv1d, nn.Conv2d)  # by which a token reaches others past the mask of an attention
 OF_TORCH = (
     "PyTorch's own layer does this: softmax of a row of −inf is 0 / 0, and its paths differ (measured above on this version: "
     "a fast one in eval mode without gradients, the fused kernel, and the one that returns weights). Never pass a sequence "

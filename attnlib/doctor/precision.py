@@ -3,9 +3,10 @@
 import torch
 
 from attnlib.doctor.behaviour import size_of
-from attnlib.doctor.calling import copy_of, first_line
+from attnlib.doctor.calling import first_line
 from attnlib.doctor.chart import Chart
 from attnlib.doctor.conventions import Slot
+from attnlib.doctor.copies import copy_of
 from attnlib.doctor.numerics import NO_TORCH
 from attnlib.doctor.report import Finding, NotExamined, Passed, found
 

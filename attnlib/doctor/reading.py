@@ -10,7 +10,8 @@ KEYS, VALUES = ("key", "keys", "k", "key_states"), ("value", "values", "v", "val
 CONTEXTS = (
     "context memory encoder_output encoder_outputs encoder_hidden_states enc_output enc_out enc source kv"
 ).split()
-MASKS = ("mask", "keep", "valid", "allowed", "visible", "length", "bias")
+TARGETS = ("tgt", "target", "trg", "y", "decoder_input", "decoder_inputs")  # second, but they ask
+MASKS = ("mask", "keep", "valid", "allowed", "visible", "length", "attn_bias", "attention_bias")
 WEIGHTS = (
     "return_weights",
     "need_weights",

@@ -174,6 +174,27 @@ class Insists(Attention):
         return self.output(self.merge(weights @ value))
 
 
+class AfterRecurrence(nn.Module):
+    """Attention pooling of what an LSTM made: it carries tokens past the mask."""
+
+    def __init__(self):
+        super().__init__()
+        self.recurrent, self.score = nn.LSTM(8, 8, batch_first=True), nn.Linear(8, 1)
+
+    def forward(self, x, mask=None):
+        states, _ = self.recurrent(x)
+        scores = self.score(states).squeeze(-1)
+        weights = (scores if mask is None else scores.masked_fill(~mask, -1e4)).softmax(-1)
+        return (weights[..., None] * states).sum(1), weights
+
+
+class Biased(Attention):
+    """Has an argument that is a bias, not a mask."""
+
+    def forward(self, hidden_states, position_bias=None):
+        return super().forward(hidden_states)
+
+
 class InsistsOnNone(Attention):
     def forward(self, x, mask):
         return super().forward(x, mask)
@@ -328,8 +349,9 @@ HEALTHY = {
     "additive attention": (Bahdanau, {}),
     "linear attention": (Linear, {}),
     "insists on a mask": (Insists, {}),
+    "attention after an LSTM": (AfterRecurrence, {}),
+    "position bias": (Biased, {}),
     "insists on None": (InsistsOnNone, {}),
-    "compiled": (lambda: torch.compile(Attention()), {}),
     "sliding window": (Window, {}),
     "closed gate": (ClosedGate, {}),
     "wrapped nn.MultiheadAttention": (Wrapped, {"positions": True}),
