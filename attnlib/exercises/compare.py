@@ -23,6 +23,10 @@ class Case(NamedTuple):
     expected: Any = None
 
 
+class Unfit(Exception):
+    """What keeps an answer from being called at all, in a sentence that the learner reads as it is."""
+
+
 class Outcome(NamedTuple):
     """What came of one call: a value or an exception, which arguments were changed, and what was printed."""
 

@@ -48,14 +48,24 @@ class Exercise:
     mistakes: list[Mistake]
     accepts: list[Callable] = field(default_factory=list)  # other right answers
     view: Callable | None = None  # view(result, *args): what is compared, where many results are right
+    call: Callable | None = None  # call(answer, *args): how an answer is called, where it is no function of arrays
 
     def ladder(self, seed: int = 0) -> list[Case]:
         """The cases, each with its expected result."""
         cases = self.cases(np.random.default_rng(seed))
-        return [c if c.expected is not None else c._replace(expected=run(self.reference, c).value) for c in cases]
+        return [c if c.expected is not None else c._replace(expected=self.run(self.reference, c).value) for c in cases]
+
+    def run(self, answer: Callable, case: Case) -> Outcome:
+        """What comes of an answer on a case."""
+        return run(answer if self.call is None else functools.partial(self.call, answer), case)
+
+    @property
+    def parameters(self) -> list[str]:
+        """Names of the arguments of a case."""
+        return wording.parameters(self.solution) if self.call is None else wording.parameters(self.call)[1:]
 
     def solution_source(self) -> str:
-        """Source of the solution, under the name that the learner's function has."""
+        """Source of the solution, under the name that the learner's function or class has."""
         source = textwrap.dedent(inspect.getsource(self.solution))
         return source.replace(f"def {self.solution.__name__}(", f"def {self.name}(", 1).rstrip()
 
@@ -74,17 +84,17 @@ class Verdict:
 def judge(exercise: Exercise, answer: Callable, seed: int = 0) -> Verdict:
     """Run an answer over the ladder and say what is true of it, the most helpful thing first."""
     name, view, cases = exercise.name, exercise.view, exercise.ladder(seed)
-    first = run(answer, cases[0])
+    first = exercise.run(answer, cases[0])
     if first.value is ... or type(first.error) is NotImplementedError:
         still = "returns `...`" if first.value is ... else "raises NotImplementedError"
         todo = f"It still {still}. Write it in the cell above, run that cell, then this one."
         return Verdict("not started", f"{name}: not started. {todo} {OURS}")
-    outcomes = [first, *(run(answer, case) for case in cases[1:])]
+    outcomes = [first, *(exercise.run(answer, case) for case in cases[1:])]
     faults = [fault(view, case, outcome) for case, outcome in zip(cases, outcomes)]
     failing = next((i for i, kind in enumerate(faults) if kind), 0)  # the simplest, since the ladder begins with it
     printed = outcomes[failing].printed.strip()
     printed = f"\nIt printed: {wording.cut(printed, 300)}" if printed else ""
-    if not any(faults) and fault(view, cases[0], run(answer, cases[0])):
+    if not any(faults) and fault(view, cases[0], exercise.run(answer, cases[0])):
         text = "The same input gives another answer the second time. Does it keep something from call to call?"
         return Verdict("not yet", f"{name}: not yet. {text} {OURS}{printed}", case=cases[0])
     if not any(faults):
@@ -98,15 +108,15 @@ def judge(exercise: Exercise, answer: Callable, seed: int = 0) -> Verdict:
 
     kind, case, outcome = faults[failing], cases[failing], outcomes[failing]
     known, everywhere = explain(exercise, cases, outcomes, faults)
-    lines = [f"{name}: not yet. {wording.describe(answer, case, outcome, kind)}"]
+    lines = [f"{name}: not yet. {wording.describe(exercise, answer, case, outcome, kind)}"]
     looks = "This is what comes of" if everywhere else "It looks like"
     lines += [f"{looks}: {mistake.name}. {mistake.hint}" for mistake in known]
     if kind != "changed":
         lines += [f"Right in {faults.count('')} of {len(cases)} cases; the simplest that is not: {case.name}."]
     if kind in ("shape", "type", "value"):
-        lines += wording.example(wording.parameters(exercise.solution), view, case, outcome)
+        lines += wording.example(exercise, case, outcome)
     if kind != "changed" and (changing := next((o for o in outcomes if o.changed), None)):
-        lines += ["Besides, " + wording.changed_input(answer, changing)]
+        lines += ["Besides, " + wording.changed_input(exercise, answer, changing)]
     return Verdict("not yet", "\n".join([*lines, OURS]) + printed, known, case)
 
 
@@ -124,12 +134,12 @@ def explain(
     agreed: dict[int, int] = {}
     for number, mistake in enumerate(exercise.mistakes):
         for way in (mistake.wrong, *mistake.also):
-            theirs = [run(way, case) for case in cases[: failing + 1]]
+            theirs = [exercise.run(way, case) for case in cases[: failing + 1]]
             wrong = [fault(exercise.view, case, outcome) not in ("", "changed") for case, outcome in zip(cases, theirs)]
             alike = agree(exercise.view, cases[failing], outcomes[failing], theirs[-1])
             if wrong[failing] and not any(wrong[:failing]) and alike:  # only then are its later cases of interest
                 later = zip(cases[failing + 1 :], outcomes[failing + 1 :])
-                same = 1 + sum(agree(exercise.view, case, mine, run(way, case)) for case, mine in later)
+                same = 1 + sum(agree(exercise.view, case, mine, exercise.run(way, case)) for case, mine in later)
                 agreed[number] = max(agreed.get(number, 0), same)
     most = max(agreed.values(), default=0)
     if most < 2 and most < len(cases) - failing:
@@ -157,7 +167,7 @@ class Checker:
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                verdict = unfit(name, name in notebook, answer) or judge(exercise, answer)
+                verdict = unfit(exercise, name in notebook, answer) or judge(exercise, answer)
         except Exception as error:
             what = (
                 f"The check could not look at it: what it returns, or is, raises {type(error).__name__} when looked at."
@@ -180,8 +190,13 @@ class Checker:
     def case(self, name: str) -> tuple:
         """Arguments of the case that the last verdict showed, else of the first: `softmax(*check.case("softmax"))`."""
         verdict = self.verdicts.get(name)
-        case = verdict.case if verdict and verdict.case else self._find(name).ladder()[0]
-        return copy.deepcopy(case.args)
+        exercise = self._find(name)
+        case = verdict.case if verdict and verdict.case else exercise.ladder()[0]
+        if exercise.call is None:
+            return copy.deepcopy(case.args)
+        from attnlib.exercises.modules import tensor  # only these exercises need PyTorch
+
+        return tensor(case.args)
 
     def progress(self) -> None:
         """Print what is right so far, by the last verdict on each exercise."""
@@ -198,20 +213,21 @@ class Checker:
         return self.exercises[name]
 
 
-def unfit(name: str, exists: bool, answer: object) -> Verdict | None:
-    """A verdict on what cannot be judged: a broken or missing cell, a class, no function, the course's own function."""
+def unfit(exercise: Exercise, exists: bool, answer: object) -> Verdict | None:
+    """A verdict on what cannot be judged: a broken or missing cell, no function or class, the course's own."""
+    name, wants_class = exercise.name, inspect.isclass(exercise.solution)
     if hindrance := wording.unfinished_cell(name, answer):
         return Verdict("not yet", f"{name}: not yet. {hindrance}{OURS}")
     if not exists:
         todo = "There is no such name: run the cell above. If it shows an error, mend that first."
         return Verdict("not yet", f"{name}: not yet. {todo} {OURS}")
-    if inspect.isclass(answer) or not callable(answer):
+    if inspect.isclass(answer) != wants_class or not callable(answer):
         what = "a class" if inspect.isclass(answer) else wording.article(type(answer).__name__)
-        return Verdict(
-            "not yet", f"{name}: not yet. `{name}` is {what}; expected a function, `def {name}(...)`. {OURS}"
-        )
+        wanted = f"a class, `class {name}(nn.Module)`" if wants_class else f"a function, `def {name}(...)`"
+        return Verdict("not yet", f"{name}: not yet. `{name}` is {what}; expected {wanted}. {OURS}")
     if wording.ours(answer):
-        todo = "This is the course's own function, not yours. Run the cell with your `def` again, then this one."
+        kind, word = ("class", "class") if wants_class else ("function", "def")
+        todo = f"This is the course's own {kind}, not yours. Run the cell with your `{word}` again, then this one."
         return Verdict("not yours", f"{name}: {todo}")
     return None
 

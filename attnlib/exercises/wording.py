@@ -15,23 +15,27 @@ from typing import Any
 
 import numpy as np
 
-from attnlib.exercises.compare import Case, Outcome, fault, plain, seen, text_of
+from attnlib.exercises.compare import Case, Outcome, Unfit, fault, plain, seen, text_of
 
 
-def describe(answer: Callable, case: Case, outcome: Outcome, kind: str) -> str:
+def describe(exercise: Any, answer: Callable, case: Case, outcome: Outcome, kind: str) -> str:
     """One sentence on what is wrong with one outcome."""
     if kind == "nothing":
         return "It returns nothing (None): is `return` missing, or not indented?"
+    if kind == "error" and isinstance(outcome.error, Unfit):
+        return str(outcome.error)
     if kind == "error":
         return f"It raises {one_line(outcome.error)}{own_line(outcome.error, answer)}"
     if kind == "changed":
-        return f"The numbers are right, but {changed_input(answer, outcome)}"
+        return f"The numbers are right, but {changed_input(exercise, answer, outcome)}"
     if isinstance(case.expected, tuple):
-        return describe_part(answer, case, outcome)
+        return describe_part(exercise, answer, case, outcome)
     expected = plain(case.expected)
     if kind == "shape":
         return f"It returns {shape_of(plain(outcome.value))}; expected {shape_of(expected)}."
     if kind == "type":
+        if exercise.call is not None:
+            return f"It returns a tensor of {plain(outcome.value).dtype}; expected {expected.dtype}."
         wanted = f"a plain NumPy array of {expected.dtype}"
         wanted = wanted if expected.ndim else article(type(expected.item()).__name__)
         return f"It returns {kind_of(outcome.value)}; expected {wanted}."
@@ -56,20 +60,21 @@ def kind_of(value: Any) -> str:
     return article(name) + (f" of {dtype}" if dtype is not None and str(dtype) != name else "")
 
 
-def describe_part(answer: Callable, case: Case, outcome: Outcome) -> str:
+def describe_part(exercise: Any, answer: Callable, case: Case, outcome: Outcome) -> str:
     """The same for several results: how many there should be, or what is wrong with the first wrong one."""
     if type(outcome.value) not in (tuple, list) or len(outcome.value) != len(case.expected):
         return f"It returns {article(type(outcome.value).__name__)}; expected {len(case.expected)} results."
     for number, (got, want) in enumerate(zip(outcome.value, case.expected), start=1):
         part, result = case._replace(expected=want), outcome._replace(value=got)
         if kind := fault(None, part, result):
-            return f"Result {number} of {len(case.expected)}: {describe(answer, part, result, kind)}"
+            return f"Result {number} of {len(case.expected)}: {describe(exercise, answer, part, result, kind)}"
     return "The numbers are not right."
 
 
-def example(parameters: list[str], view: Callable | None, case: Case, outcome: Outcome) -> list[str]:
+def example(exercise: Any, case: Case, outcome: Outcome) -> list[str]:
     """The input, ready to be copied, then yours and the expected result."""
-    rows = [f"{name} = {literal(arg)}" for name, arg in zip(parameters, case.args)]
+    view, make = exercise.view, "np.array" if exercise.call is None else "torch.tensor"
+    rows = [f"{name} = {literal(arg, make)}" for name, arg in zip(exercise.parameters, case.args)]
     got, expected = plain(outcome.value), case.expected
     if got is not None and not isinstance(expected, tuple):
         got, expected = seen(view, case, got), seen(view, case, expected)
@@ -81,19 +86,22 @@ def example(parameters: list[str], view: Callable | None, case: Case, outcome: O
     return ["  " + row for row in rows]
 
 
-def changed_input(answer: Callable, outcome: Outcome) -> str:
+def changed_input(exercise: Any, answer: Callable, outcome: Outcome) -> str:
     """Name the arguments that were changed."""
-    names = parameters(answer)
+    names = parameters(answer) if exercise.call is None else exercise.parameters
+    copy = "copy" if exercise.call is None else "clone"
     changed = [names[i] if i < len(names) else f"number {i + 1}" for i in outcome.changed]
     listed = " and ".join(f"`{name}`" for name in changed)
-    return f"it changes its input {listed}, which the caller still needs. Work on a copy: `{changed[0]} = {changed[0]}.copy()`."
+    return f"it changes its input {listed}, which the caller still needs. Work on a copy: `{changed[0]} = {changed[0]}.{copy}()`."
 
 
-def literal(arg: Any) -> str:
+def literal(arg: Any, make: str = "np.array") -> str:
     """An argument as code that makes it again."""
+    if isinstance(arg, dict):
+        return "{" + ", ".join(f"{name!r}: {literal(part, make)}" for name, part in arg.items()) + "}"
     if isinstance(arg, type):
         return f"np.{arg.__name__}"  # a dtype
-    return f"np.array({arg.tolist()})" if isinstance(arg, np.ndarray) else repr(arg)
+    return f"{make}({arg.tolist()})" if isinstance(arg, np.ndarray) else repr(arg)
 
 
 def brief(value: Any, digits: int = 4) -> str:
@@ -142,9 +150,15 @@ def one_line(error: BaseException) -> str:
 
 def own_line(error: BaseException, answer: Callable) -> str:
     """The line of the learner's own cell that an exception came from."""
-    file = getattr(getattr(answer, "__code__", None), "co_filename", None)
+    file = file_of(answer)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     return f"\n  in line {frames[-1].lineno} of your cell: {frames[-1].line}" if frames and frames[-1].line else "."
+
+
+def file_of(answer: Any) -> str:
+    """The file, or cell, that a function or a class's methods come from."""
+    methods = vars(answer).values() if inspect.isclass(answer) else [answer]
+    return next((method.__code__.co_filename for method in methods if hasattr(method, "__code__")), "")
 
 
 def unfinished_cell(name: str, answer: Any) -> str:
@@ -165,7 +179,7 @@ def unfinished_cell(name: str, answer: Any) -> str:
     except SyntaxError as error:
         where = f"\n  in line {error.lineno} of your cell: {(error.text or '').strip()}\n"
         return f"Python could not read your cell: {type(error).__name__}, {error.msg}.{where}"
-    file = getattr(getattr(answer, "__code__", None), "co_filename", "")
+    file = file_of(answer)
     if (lines := linecache.getlines(file)) and "".join(lines).strip() != code.strip() and not ours(answer):
         return (
             "Your newest cell did not run to its end, so an older one is still in force. Mend the error that it shows. "

@@ -165,6 +165,8 @@ def scaled_dot_product_attention(
     if not return_weights and not dropout and 0 not in (query.shape[-1], key.shape[-2]):
         allowed = _as_boolean(mask)
         if mask is None or allowed is not None:
+            if allowed is not None and allowed.ndim < 2:
+                allowed = allowed.expand(query.shape[-2], -1)  # the kernel wants an axis for the queries
             return F.scaled_dot_product_attention(query, key, value, allowed, scale=scale)
     dtype, wide = query.dtype, _wide(query.dtype)
     scores = _scores(query.to(wide), key.to(wide), scale)
@@ -203,7 +205,10 @@ def _as_boolean(mask: Tensor | None) -> Tensor | None:
     """A mask of booleans, or of 0 and −inf, as booleans; None for any other, and where its numbers cannot be looked at."""
     if mask is None or mask.dtype == torch.bool:
         return mask
-    if mask.requires_grad or torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(mask):
+    if mask.requires_grad or torch.compiler.is_compiling():
         return None
     allowed = mask == 0
-    return allowed if bool((allowed | (mask == -torch.inf)).all()) else None
+    try:
+        return allowed if bool((allowed | (mask == -torch.inf)).all()) else None
+    except RuntimeError:  # under vmap, and of a meta tensor
+        return None

@@ -1,14 +1,16 @@
 """Checks at the door, shared by all modules: each returns what it was given, ready to use, or says what to try.
 
 Every error is a ValueError that names the argument and says what was given, what was expected, and what to try. Checks of
-plain numbers (sizes, heads, scale) are those of Part I.
+sizes are those of Part I.
 """
+
+import math
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from attnlib.numpy.checks import check_heads, check_scale, check_whole
+from attnlib.numpy.checks import check_heads, check_real, check_whole
 
 __all__ = ["check_floats", "check_heads", "check_mask", "check_rate", "check_scale", "check_shapes", "check_whole"]
 
@@ -107,6 +109,17 @@ def check_width(name: str, tensor: Tensor, width: int, axes: str, weight: Tensor
             f"{name} is {_name(tensor.dtype)} and the weights of this layer are {_name(weight.dtype)}; expected one dtype "
             f"(NumPy makes float64, PyTorch's layers are float32). Try {name}.to(torch.{_name(weight.dtype)}), or layer.to(...)."
         )
+
+
+def check_scale(scale: float | None, d_k: int) -> float:
+    """Return what the products of queries and keys are multiplied by: the scale, or 1 / √d_k if it is None."""
+    if scale is None:
+        return 1 / math.sqrt(max(d_k, 1))  # d_k = 0: the products are 0 whatever the scale
+    if isinstance(scale, Tensor):
+        raise ValueError("scale is a tensor; expected a number. Try multiplying the query by it, with scale=1.0.")
+    if type(scale) in (int, float):
+        return float(scale)  # what torch.compile can follow
+    return check_real("scale", scale, ", or None for 1 / √d_k")
 
 
 def check_rate(name: str, rate: float) -> float:

@@ -112,9 +112,9 @@ def multi_head_attention(
 
 def with_head_axis(mask: Tensor | None, query: Tensor, key: Tensor, n_heads: int) -> Tensor | None:
     """The mask, checked against the layer's input, with an axis for the heads where it has none."""
+    leading = _leading(query, key)
     if mask is None:
         return None
-    leading = _leading(query, key)
     n_query, n_key = query.shape[-2], key.shape[-2]
     dtype = query.dtype if not (isinstance(mask, Tensor) and _autocast(query)) else mask.dtype
     if isinstance(mask, Tensor) and mask.ndim > len(leading) + 2:

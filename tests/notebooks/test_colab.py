@@ -1,12 +1,13 @@
-"""Colab, simulated: a fresh environment without PyTorch and without attnlib, an empty folder with nothing but the lesson.
+"""Colab, simulated: a fresh environment without attnlib, an empty folder with nothing but the lesson.
 
-The set-up cell fetches the package by its public address, which git redirects to a copy of this repository. This is also
-the test that Part I needs no PyTorch.
+The set-up cell fetches the package by its public address, which git redirects to a copy of this repository. Part I
+runs without PyTorch, which is also the test that it needs none.
 """
 
 import os
 import subprocess
 import sys
+import sysconfig
 import venv
 from pathlib import Path
 
@@ -27,10 +28,8 @@ def pinned(package):
     return next((line.split()[0] for line in lines if line.startswith(f"{package}==")), package)
 
 
-@pytest.fixture(scope="module")
-def colab(tmp_path_factory):
+def fresh(folder):
     """Python of a fresh environment, and an environment in which the public address leads to a copy of this tree."""
-    folder = tmp_path_factory.mktemp("colab")
     repository = folder / "repository"
     files = git(
         ROOT,
@@ -53,12 +52,6 @@ def colab(tmp_path_factory):
     git(repository, "tag", f"v{version()}")
     venv.create(folder / "venv", with_pip=True)
     python = next(path for path in (folder / "venv/bin/python", folder / "venv/Scripts/python.exe") if path.exists())
-    installed = subprocess.run(
-        [python, "-m", "pip", "install", "-q", *map(pinned, PACKAGES)], capture_output=True, text=True
-    )
-    if installed.returncode and not os.environ.get("CI"):
-        pytest.skip(f"no package index in reach: {installed.stderr[-200:]}")
-    assert installed.returncode == 0, installed.stderr
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     environment |= {
         "GIT_CONFIG_COUNT": "1",
@@ -68,6 +61,30 @@ def colab(tmp_path_factory):
         "JUPYTER_PATH": "",
         "IPYTHONDIR": str(folder / "ipython"),
     }
+    return python, environment
+
+
+@pytest.fixture(scope="module")
+def colab(tmp_path_factory):
+    """Without PyTorch: nothing but what Part I needs is installed."""
+    python, environment = fresh(tmp_path_factory.mktemp("colab"))
+    installed = subprocess.run(
+        [python, "-m", "pip", "install", "-q", *map(pinned, PACKAGES)], capture_output=True, text=True
+    )
+    if installed.returncode and not os.environ.get("CI"):
+        pytest.skip(f"no package index in reach: {installed.stderr[-200:]}")
+    assert installed.returncode == 0, installed.stderr
+    return python, environment
+
+
+@pytest.fixture(scope="module")
+def colab_with_torch(tmp_path_factory):
+    """With all packages of the environment that runs this test, but without attnlib."""
+    python, environment = fresh(tmp_path_factory.mktemp("colab_with_torch"))
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    own = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    # A path in a .pth file brings the packages in that folder, and not what its own .pth files lead to: an editable attnlib.
+    (Path(own) / "packages.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
     return python, environment
 
 
@@ -85,18 +102,30 @@ def has(python, module):
     return subprocess.run([python, "-I", "-c", code], check=False).returncode == 0
 
 
-def test_a_lesson_alone_in_an_empty_folder(lesson_of_part_one, colab, tmp_path):
-    lesson, (python, environment) = lesson_of_part_one, colab
-    assert not has(python, "torch")
-    if lesson == LESSONS[0]:
+def test_a_lesson_of_part_one_alone_in_an_empty_folder(lesson_of_part_one, colab, tmp_path):
+    python, _ = colab
+    if lesson_of_part_one == LESSONS[0]:
         assert not has(python, "attnlib"), "the set-up cell has to fetch it"
+    run_alone(lesson_of_part_one, colab, tmp_path)
+    assert not has(python, "torch")
+
+
+def test_a_later_lesson_alone_in_an_empty_folder(later_lesson, colab_with_torch, tmp_path):
+    python, _ = colab_with_torch
+    if later_lesson == next(path for path in LESSONS if path.stem > "08"):
+        assert not has(python, "attnlib"), "the set-up cell has to fetch it"
+    run_alone(later_lesson, colab_with_torch, tmp_path)
+
+
+def run_alone(lesson, colab, tmp_path):
+    python, environment = colab
     copy = tmp_path / lesson.name
     copy.write_bytes(lesson.read_bytes())
     done = subprocess.run(
         [python, "-c", RUN, lesson.name], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr[-3_000:]
-    assert has(python, "attnlib") and not has(python, "torch")
+    assert has(python, "attnlib")
     before, after = read(lesson), read(copy)
     for old, new in zip(before.cells, after.cells, strict=True):
         if old.cell_type == "code" and CHECK.match(old.source):

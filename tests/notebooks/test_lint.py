@@ -269,5 +269,6 @@ def test_the_readme_lists_every_lesson_and_its_module():
         assert readme.count(f"(notebooks/{path.name})") == 1
         title = read(path).cells[0].source.splitlines()[0].removeprefix("# ").replace(" ·", "")
         assert f"[{title}]" in readme
-    for module in Path(ROOT / "attnlib" / "numpy").glob("[a-z]*.py"):
-        assert f"(attnlib/numpy/{module.name})" in readme
+    for package in ("numpy", "torch"):
+        for module in Path(ROOT / "attnlib" / package).glob("[a-z]*.py"):
+            assert f"(attnlib/{package}/{module.name})" in readme

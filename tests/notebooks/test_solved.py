@@ -1,6 +1,7 @@
 """Every lesson runs from top to bottom solved, half solved, unsolved and with a mistake in every stub, and says so truly."""
 
 import importlib
+import inspect
 
 from nbclient import NotebookClient
 
@@ -31,7 +32,12 @@ def solve(lesson, answers):
 
 
 def mistaken(lesson, name, number):
-    """Source of a function of the learner's own that makes a known mistake."""
+    """Source of a function or class of the learner's own that makes a known mistake."""
+    if inspect.isclass(checker(lesson).exercises[name].solution):
+        return (
+            f"from attnlib.exercises.lesson_{lesson.stem[:2]} import check as course\n\n"
+            f"class {name}(course.exercises[{name!r}].mistakes[{number}].wrong):\n    pass"
+        )
     return (
         f"def {name}(*args):\n"
         f"    from attnlib.exercises.lesson_{lesson.stem[:2]} import check as course\n"
