@@ -126,6 +126,9 @@ def test_of_multihead_attention_only_what_is_true(batch_first):
     assert (
         "100% of its result is NaN" in finding.seen and "PyTorch's own layer" in finding.meaning and finding.lesson == 4
     )
+    wrapped = nn.Sequential(PATIENTS["fully masked row is NaN"].make())
+    report = doctor.examine(wrapped, call=lambda layer, x, mask: layer[0](x, mask))
+    assert report.findings[0].meaning.startswith("softmax of a row")  # its own fault, not PyTorch's
     padding = torch.zeros(2, 5, dtype=torch.bool)
     padding[0] = True
     layer = nn.MultiheadAttention(8, 2, batch_first=True, dtype=torch.float64).eval()
@@ -364,6 +367,21 @@ def test_data_goes_through_json_and_text_fits_a_terminal():
     assert set(data["findings"][0]) == {"fault", "probe", "severity", "seen", "meaning", "lesson"}
     assert max(map(len, str(report).splitlines())) <= 100
     assert repr(report) == str(report)
+
+
+README = """\
+1. FAULT: heads split without transpose
+   Seen: the 4 heads hold the numbers of other tokens: [3, 4, 7, 3] was filled row by row
+   Usually: view(batch, heads, n, d_head) alone hands each head some whole tokens instead of a part
+     of every token. Use view(batch, n, heads, d_head).transpose(1, 2).
+   Explained in lesson 05 (Multi-head attention).
+"""
+
+
+def test_the_text_that_the_readme_shows():
+    torch.manual_seed(0)
+    report = doctor.examine(PATIENTS["heads by view alone"].make(), mask="may attend")
+    assert str(report).startswith(f"ViewOnly: 2 findings; 11 probes passed, 4 not made.\n\n{README}")
 
 
 def test_what_was_not_examined_says_why_and_how():

@@ -102,6 +102,14 @@ def leaking(chart: Chart, slot: Slot, probe: str):
 
 
 OTHER_WAYS = (nn.RNNBase, nn.Conv1d, nn.Conv2d)  # by which a token reaches others past the mask of an attention
+TORCHS_OWN = (
+    nn.MultiheadAttention,
+    nn.TransformerEncoderLayer,
+    nn.TransformerEncoder,
+    nn.TransformerDecoderLayer,
+    nn.TransformerDecoder,
+    nn.Transformer,
+)
 OF_TORCH = (
     "PyTorch's own layer does this: softmax of a row of −inf is 0 / 0, and its paths differ (measured above on this version: "
     "a fast one in eval mode without gradients, the fused kernel, and the one that returns weights). Never pass a sequence "
@@ -147,7 +155,9 @@ def empty_row(chart: Chart, slot: Slot, probe: str):
         return Passed(probe, "finite")
     again = subject.run(*given, masks=masks)[0]
     gap = float((again - output)[0, 2].abs().max()) if output.ndim == 3 else float((again - output)[0].abs().max())
-    if gap > subject.tolerance * size_of(output) and slot.verdict == "respected":
+    if slot.verdict != "respected":
+        return NotExamined(probe, "the mask does not hide anyway; the result is finite.", "Mend that first.")
+    if gap > subject.tolerance * size_of(output):
         return found(
             "fully masked row is not empty", probe, f"tokens that it may not see change its result by {gap:.2g}"
         )
@@ -155,8 +165,8 @@ def empty_row(chart: Chart, slot: Slot, probe: str):
 
 
 def of_torch(layer: object) -> bool:
-    """Whether a layer is one of PyTorch's own."""
-    return type(layer).__module__.startswith("torch.nn")
+    """Whether a layer is one of PyTorch's own with attention in it."""
+    return isinstance(layer, TORCHS_OWN)
 
 
 def other_paths(chart: Chart, sequences: list[torch.Tensor], masks: dict) -> str:
