@@ -382,6 +382,7 @@ def test_the_text_that_the_readme_shows():
     torch.manual_seed(0)
     report = doctor.examine(PATIENTS["heads by view alone"].make(), mask="may attend")
     assert str(report).startswith(f"ViewOnly: 2 findings; 11 probes passed, 4 not made.\n\n{README}")
+    assert README in (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
 
 def test_what_was_not_examined_says_why_and_how():
