@@ -15,7 +15,7 @@ CONDA_TO_PIP = {"pytorch-cpu": "torch", "matplotlib-base": "matplotlib", "seabor
 TEXTS = [
     ROOT / name
     for name in subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
-    if not name.endswith((".npz", ".png")) and (ROOT / name).exists()
+    if not name.endswith((".npz", ".png", ".ttf")) and (ROOT / name).exists()
 ]
 
 

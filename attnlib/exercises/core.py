@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from attnlib.exercises import wording
-from attnlib.exercises.compare import Case, Outcome, agree, fault, run
+from attnlib.exercises.compare import Case, Outcome, agree, exact, fault, run
 
 OURS = "Until it is right, the cells below use the course's own."
 
@@ -99,7 +99,8 @@ def judge(exercise: Exercise, answer: Callable, seed: int = 0) -> Verdict:
         return Verdict("not yet", f"{name}: not yet. {text} {OURS}{printed}", case=cases[0])
     if not any(faults):
         as_list = any(
-            type(o.value) in (list, tuple) and not isinstance(c.expected, tuple) for c, o in zip(cases, outcomes)
+            type(o.value) in (list, tuple) and not (isinstance(c.expected, tuple) or exact(c.expected))
+            for c, o in zip(cases, outcomes)
         )
         notes = " It returns a list; the cells below get it as an array." if as_list else ""
         is_lambda = inspect.isfunction(answer) and answer.__name__ == "<lambda>"

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Circle
 from matplotlib.tri import Triangulation
 
+from attnlib.plots.fonts import readable
 from attnlib.plots.style import (
     BLACK,
     BLUE,
@@ -59,7 +60,7 @@ def curves(
         )
     for (label, y), (colour, marker, dash) in zip(lines.items(), LINES):
         check_lengths(x, y, "x", f"numbers in {label!r}")
-        ax.plot(x, y, color=colour, marker=marker, linestyle=dash, label=label)
+        ax.plot(x, y, color=colour, marker=marker, linestyle=dash, label=readable([label])[0])
     if chance is not None:
         ax.axhline(chance, color=GREY, linewidth=1)
         ax.annotate("chance", (x[0], chance), (0, 3), textcoords="offset points", color="#555555", fontsize=9)
@@ -131,7 +132,7 @@ def weighted_mean(values: np.ndarray, weights: np.ndarray, labels: Sequence[str]
     mean = weights @ values
     triangles = Triangulation(*values.T)
     ax.tripcolor(triangles, np.zeros(len(values)), cmap="Blues", vmin=-1, vmax=4, antialiased=False, zorder=0)
-    for value, weight, label in zip(values, weights, labels):
+    for value, weight, label in zip(values, weights, readable(labels)):
         ax.plot(*zip(value, mean), color=GREY, linewidth=0.5 + 4 * weight, zorder=1)
         ax.scatter(*value, s=30 + 200 * weight, color=BLUE, zorder=2)
         away = np.sign(value - values.mean(axis=0))  # labels stand outside the hull
