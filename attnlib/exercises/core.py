@@ -135,10 +135,12 @@ def explain(
     agreed: dict[int, int] = {}
     for number, mistake in enumerate(exercise.mistakes):
         for way in (mistake.wrong, *mistake.also):
-            theirs = [exercise.run(way, case) for case in cases[: failing + 1]]
-            wrong = [fault(exercise.view, case, outcome) not in ("", "changed") for case, outcome in zip(cases, theirs)]
-            alike = agree(exercise.view, cases[failing], outcomes[failing], theirs[-1])
-            if wrong[failing] and not any(wrong[:failing]) and alike:  # only then are its later cases of interest
+            earlier = (fault(exercise.view, case, exercise.run(way, case)) for case in cases[:failing])
+            if any(kind not in ("", "changed") for kind in earlier):
+                continue  # wrong where the answer is still right
+            case, theirs = cases[failing], exercise.run(way, cases[failing])
+            wrong = fault(exercise.view, case, theirs) not in ("", "changed")
+            if wrong and agree(exercise.view, case, outcomes[failing], theirs):  # its later cases are of interest
                 later = zip(cases[failing + 1 :], outcomes[failing + 1 :])
                 same = 1 + sum(agree(exercise.view, case, mine, exercise.run(way, case)) for case, mine in later)
                 agreed[number] = max(agreed.get(number, 0), same)
