@@ -11,8 +11,9 @@ import torch
 from torch import nn
 
 from attnlib.data import sentence
+from attnlib.data.toy import recall_tokens
 from attnlib.numpy import alibi_bias, orthogonal
-from attnlib.torch import EncoderLayer, LayerNorm, MultiHeadAttention
+from attnlib.torch import EncoderLayer, LayerNorm, MultiHeadAttention, SelfAttention, causal_mask
 from attnlib.torch.reversal import Reverser, train_reversal
 
 FOLDER = Path(__file__).resolve().parent.parent / "attnlib" / "data" / "recorded"
@@ -191,6 +192,45 @@ def lesson_07() -> dict[str, np.ndarray]:
     gradients = torch.autograd.grad(output, (query, key, value), torch.from_numpy(arrays["grad_output"]))
     names = ("grad_query", "grad_key", "grad_value")
     return arrays | {"mask": mask} | {name: gradient.numpy() for name, gradient in zip(names, gradients)}
+
+
+def lesson_08() -> dict[str, np.ndarray]:
+    """Accuracy on associative recall with separate tokens, of one and of two layers, each from five seeds."""
+    return {
+        f"trained_{n_layers}": np.array([recall_accuracy(n_layers, seed) for seed in range(5)]) for n_layers in (1, 2)
+    }
+
+
+class Recall(nn.Module):
+    """The model of lesson 08: a vector for each token and each place, causal layers, and a reader at the last token."""
+
+    def __init__(self, n_layers: int):
+        super().__init__()
+        self.embedding, self.positions = nn.Embedding(32, 64), nn.Parameter(torch.randn(17, 64))
+        self.layers = nn.ModuleList(SelfAttention(64) for _ in range(n_layers))
+        self.reader = nn.Linear(64, 16)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Scores of the 16 values [batch, 16] for tokens [batch, 17]."""
+        x = self.embedding(tokens) + self.positions
+        for layer in self.layers:
+            x = layer(x, causal_mask(17))
+        return self.reader(x[:, -1])
+
+
+def recall_accuracy(n_layers: int, seed: int, steps: int = 400) -> float:
+    """Accuracy on 2,000 fresh lists of 8 pairs, after training on 64 new lists in each step."""
+    torch.manual_seed(seed)
+    model, rng = Recall(n_layers), np.random.default_rng(seed)
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.002)
+    for _ in range(steps):
+        tokens, answer, _ = map(torch.from_numpy, recall_tokens(64, 16, 8, rng))
+        optimiser.zero_grad()
+        nn.functional.cross_entropy(model(tokens), answer).backward()
+        optimiser.step()
+    tokens, answer, _ = map(torch.from_numpy, recall_tokens(2_000, 16, 8, np.random.default_rng([seed, 1])))
+    with torch.no_grad():
+        return (model(tokens).argmax(dim=-1) == answer).double().mean().item()
 
 
 ATTENTIONS = ("neither", "norm", "residual", "both", "residual, half the weights")  # what stands around the attention
