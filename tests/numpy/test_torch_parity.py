@@ -72,7 +72,10 @@ def test_softmax(dtype):
         np.testing.assert_allclose(softmax(scores, axis), theirs, atol=TOLERANCE[dtype])
 
 
-LONG = {"lesson_09"}  # ten minutes of training: tests/torch/test_reversal.py makes some of its runs again
+LONG = {
+    "lesson_08",
+    "lesson_09",
+}  # minutes of training: tests/torch/test_recall.py and test_reversal.py repeat some runs
 
 
 @pytest.mark.parametrize("lesson", [lesson for lesson in record.LESSONS if lesson not in LONG])
