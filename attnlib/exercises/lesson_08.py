@@ -794,6 +794,10 @@ def multi_head_cases(rng):
         Case("a mask: nobody looks ahead", (_array(rng, 4, 4), None, None, causal, 2, 0.0, _heads(rng, 4), "output")),
         Case("a batch with padding", (batch, None, None, lengths, 2, 0.0, _heads(rng, 4), "output")),
         Case("one mask for each head", (x, None, None, apart, 2, 0.0, _heads(rng, 4), "output")),
+        Case(
+            "a batch with an empty sentence: nothing to attend to",
+            (batch, None, None, lengths & [[[True]], [[False]]], 2, 0.0, _heads(rng, 4), "output"),
+        ),
         Case("a gradient", (x, *alone, 2, 0.0, _heads(rng, 4), "gradient of query.weight")),
         Case(
             "one token, one head, by hand, training at dropout 0.2: its only weight is 0 or 1.25",
@@ -914,6 +918,18 @@ def _cut(x, n_heads):
 
 
 multi_head_mistakes = [
+    Mistake(
+        "a query with nothing to attend to becomes NaN",
+        _many(weigh=lambda self, s, mask: _plain_softmax(s, mask)),
+        "Softmax of −∞ alone is 0 / 0. Such a query should find zeros: fill with a finite number, and zero what is forbidden "
+        "after softmax.",
+    ),
+    Mistake(
+        "a query with nothing to attend to attends to all alike",
+        _many(weigh=lambda self, s, mask: _plain_softmax(s, mask, torch.finfo(s.dtype).min)),
+        "A finite fill leaves a row in which all are equal, and softmax makes 1/n of each. Zero what is forbidden after softmax.",
+        also=(_many(weigh=lambda self, s, mask: _plain_softmax(s, mask, -1e9)),),
+    ),
     Mistake(
         "`super().__init__()` is missing",
         type(

@@ -41,6 +41,7 @@ def curves(
     xlabel: str,
     ylabel: str,
     chance: float | None = None,
+    chance_label: str = "chance",
 ) -> None:
     """Draw up to four curves, told apart by colour, marker, dashes and a label at their end.
 
@@ -53,6 +54,8 @@ def curves(
     xlabel, ylabel : str
     chance : float, optional
         Level of a guess, drawn as a thin line.
+    chance_label : str
+        What kind of guess; any other than ``"chance"`` stands at the right end of the line.
     """
     if len(lines) > len(LINES):
         raise ValueError(
@@ -63,7 +66,10 @@ def curves(
         ax.plot(x, y, color=colour, marker=marker, linestyle=dash, label=readable([label])[0])
     if chance is not None:
         ax.axhline(chance, color=GREY, linewidth=1)
-        ax.annotate("chance", (x[0], chance), (0, 3), textcoords="offset points", color="#555555", fontsize=9)
+        where, side = (x[0], "left") if chance_label == "chance" else (x[-1], "right")
+        ax.annotate(
+            chance_label, (where, chance), (0, 3), textcoords="offset points", ha=side, color="#555555", fontsize=9
+        )
     if len(x) <= 8:
         ax.set_xticks(x, [number_text(number) for number in x])
         ax.minorticks_off()
@@ -76,7 +82,7 @@ def curves(
     ]
     say(
         f"Curves, {ylabel} by {xlabel}: {'; '.join(ends)}."
-        + (f" Chance is {number_text(chance)}." if chance is not None else "")
+        + (f" {chance_label.capitalize()} is {number_text(chance)}." if chance is not None else "")
     )
 
 

@@ -27,8 +27,8 @@ def weights_heatmap(weights: np.ndarray, queries: Sequence[str], keys: Sequence[
     ax.set_xticks(range(len(keys)), **drawn(keys), **tilt)
     ax.set_yticks(range(len(queries)), **drawn(queries))
     ax.set(xlabel="key: looked at", ylabel="query: looks")
-    if weights.shape[1] <= 12:
-        write_numbers(weights, weights >= 0.01, ax)
+    if weights.shape[1] <= 12 or len(weights) <= 2:
+        write_numbers(weights, weights >= 0.01, ax, fontsize=9 if weights.shape[1] <= 12 else 7)
     else:
         ax.figure.colorbar(image, ax=ax, label="weight")
     rows = []
@@ -146,7 +146,7 @@ def head_cells(places: np.ndarray, n_heads: int, d_model: int, ax: Axes, *, titl
     say(f"Cells, {title}: {'; '.join(held)}.")
 
 
-def write_numbers(weights: np.ndarray, where: np.ndarray, ax: Axes) -> None:
+def write_numbers(weights: np.ndarray, where: np.ndarray, ax: Axes, fontsize: int = 9) -> None:
     """Write the weights into the cells where they are wanted, readable on dark and on light."""
     for row, column in np.argwhere(where):
         weight = weights[row, column]
@@ -156,7 +156,7 @@ def write_numbers(weights: np.ndarray, where: np.ndarray, ax: Axes) -> None:
             f"{weight:.2f}",
             ha="center",
             va="center",
-            fontsize=9,
+            fontsize=fontsize,
             color="black" if weight >= 0.45 else "white",
         )
 
