@@ -68,7 +68,7 @@ class Printed(io.StringIO):
 @contextlib.contextmanager
 def quiet(printed: io.StringIO) -> Iterator[None]:
     """Keep prints, warnings, figures and log handlers of an answer away from the notebook."""
-    handlers = logging.root.handlers[:]
+    handlers, torch = logging.root.handlers[:], sys.modules.get("torch")
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     with contextlib.ExitStack() as stack:
         if shell is not None:
@@ -80,10 +80,24 @@ def quiet(printed: io.StringIO) -> Iterator[None]:
         stack.enter_context(warnings.catch_warnings())
         stack.enter_context(np.errstate(all="ignore"))
         warnings.simplefilter("ignore")
+        if torch is not None:
+            stack.enter_context(as_it_was(torch))
         try:
             yield
         finally:
             logging.root.handlers[:] = handlers
+
+
+@contextlib.contextmanager
+def as_it_was(torch: Any) -> Iterator[None]:
+    """Give back what an answer may change for the whole notebook: PyTorch's random numbers, default dtype, grad mode."""
+    dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
+    with torch.random.fork_rng(devices=[]):
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(dtype)
+            torch.set_grad_enabled(grad)
 
 
 def unchanged(now: Any, was: Any) -> bool:

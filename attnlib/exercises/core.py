@@ -85,7 +85,7 @@ def judge(exercise: Exercise, answer: Callable, seed: int = 0) -> Verdict:
     """Run an answer over the ladder and say what is true of it, the most helpful thing first."""
     name, view, cases = exercise.name, exercise.view, exercise.ladder(seed)
     first = exercise.run(answer, cases[0])
-    if first.value is ... or type(first.error) is NotImplementedError:
+    if first.value is ... or wording.todo(answer, first.error):
         still = "returns `...`" if first.value is ... else "raises NotImplementedError"
         todo = f"It still {still}. Write it in the cell above, run that cell, then this one."
         return Verdict("not started", f"{name}: not started. {todo} {OURS}")

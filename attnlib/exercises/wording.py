@@ -34,15 +34,24 @@ def describe(exercise: Any, answer: Callable, case: Case, outcome: Outcome, kind
     if exact(case.expected):
         return describe_exact(outcome.value, case.expected, kind)
     expected = plain(case.expected)
+    if type(outcome.value) is tuple and exercise.call is not None:  # of a call, a tuple is several results
+        parts = article(number_of(len(outcome.value)))
+        return f"It returns {parts}; expected one tensor. Is there a comma too many, or were weights handed on as well?"
     if kind == "shape":
         return f"It returns {shape_of(plain(outcome.value))}; expected {shape_of(expected)}."
     if kind == "type":
         if exercise.call is not None:
-            return f"It returns a tensor of {plain(outcome.value).dtype}; expected {expected.dtype}."
+            dtype = getattr(outcome.value, "dtype", type(outcome.value).__name__)
+            return f"It returns a tensor of {dtype}; expected {expected.dtype}."
         wanted = f"a plain NumPy array of {expected.dtype}"
         wanted = wanted if expected.ndim else article(type(expected.item()).__name__)
         return f"It returns {kind_of(outcome.value)}; expected {wanted}."
     return "The shape is right, the numbers are not."
+
+
+def number_of(n: int) -> str:
+    """How many results a tuple holds."""
+    return "tuple of one result" if n == 1 else f"tuple of {n} results"
 
 
 def shape_of(array: np.ndarray) -> str:
@@ -130,7 +139,9 @@ def changed_input(exercise: Any, answer: Callable, outcome: Outcome) -> str:
 def literal(arg: Any, make: str = "np.array") -> str:
     """An argument as code that makes it again."""
     if isinstance(arg, dict):
-        return "{" + ", ".join(f"{name!r}: {literal(part, make)}" for name, part in arg.items()) + "}"
+        rows = [f"{name!r}: {literal(part, make)}" for name, part in arg.items()]
+        lines = any(isinstance(part, np.ndarray) for part in arg.values())
+        return "{\n    " + ",\n    ".join(rows) + "\n  }" if lines else "{" + ", ".join(rows) + "}"
     if isinstance(arg, type):
         return f"np.{arg.__name__}"  # a dtype
     return f"{make}({arg.tolist()})" if isinstance(arg, np.ndarray) else repr(arg)
@@ -172,6 +183,15 @@ def parameters(function: Callable) -> list[str]:
         return list(inspect.signature(function).parameters)
     except (TypeError, ValueError):
         return []
+
+
+def todo(answer: Callable, error: BaseException | None) -> bool:
+    """Whether an exception is a stub's `raise NotImplementedError`, and not what PyTorch raises for what it cannot do."""
+    if type(error) is not NotImplementedError:
+        return False
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    raised_here = (frame.line or "raise").startswith("raise") and frame.filename == file_of(answer)
+    return raised_here or not text_of(error)
 
 
 def one_line(error: BaseException) -> str:
