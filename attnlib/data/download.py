@@ -1,7 +1,6 @@
 """Fetching one file: it goes on where it was broken off, and has its name only when it is whole."""
 
 import hashlib
-import os
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -40,15 +39,19 @@ def fetch(url: str, path: str | Path, md5: str, *, block: int = 1 << 20, timeout
             raise ValueError(f"{path.name} is there, with another md5 checksum than {md5}. Try to delete it.")
         return path
     if not url.startswith(("http://", "https://")):
-        raise ValueError(f"url={url!r}; expected one that begins with https://. For a file on this machine, give its path.")
+        raise ValueError(
+            f"url={url!r}; expected one that begins with https://. For a file on this machine, give its path."
+        )
     part = path.with_name(path.name + ".part")
     part.parent.mkdir(parents=True, exist_ok=True)
     if not (part.exists() and has_checksum(part, md5)):  # it may have been stopped between the last block and the name
         _append(url, part, block, timeout)
     if not has_checksum(part, md5):
         part.unlink()
-        raise ValueError(f"what came for {path.name} has another md5 checksum than {md5}; it was deleted. Try again, or another url.")
-    os.replace(part, path)
+        raise ValueError(
+            f"what came for {path.name} has another md5 checksum than {md5}; it was deleted. Try again, or another url."
+        )
+    Path(part).replace(path)
     return path
 
 

@@ -106,7 +106,9 @@ def imdb_archive(path: str | Path, url: str | None = None, md5: str = ARCHIVE_MD
     if url is not None and not path.exists():
         fetch(url, path, md5)
     if not path.exists():
-        raise FileNotFoundError(f"no file {path.name!r} in that folder. Try url=attnlib.data.reviews.ARCHIVE to fetch it.")
+        raise FileNotFoundError(
+            f"no file {path.name!r} in that folder. Try url=attnlib.data.reviews.ARCHIVE to fetch it."
+        )
     if not has_checksum(path, md5):
         raise ValueError(f"{path.name} has another md5 checksum than {md5}. Try to delete the file and fetch it again.")
     found: dict[str, list[tuple[str, int]]] = {"train": [], "test": []}
@@ -170,7 +172,7 @@ def split(reviews: Reviews, n_train: int = 20_000) -> dict[str, Reviews]:
     if n_train % 2 or n_train // 2 + 2 > least:
         raise ValueError(
             f"n_train={n_train}, and there are {least} reviews of the rarer label; expected an even number, and at least "
-            f"two of each label left. Try n_train={max(least - 2, 0) // 2 * 2}."
+            f"two of each label left. Try n_train={2 * max(least - 2, 0)}."
         )
     for order in by_label:
         half = (least - n_train // 2) // 2

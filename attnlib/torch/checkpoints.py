@@ -1,6 +1,5 @@
 """What is needed to go on with a training that was stopped, in one file that is never half written (lesson 11)."""
 
-import os
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -29,7 +28,7 @@ def save_checkpoint(
         "history": asdict(history),
     }
     torch.save(state, part)
-    os.replace(part, path)
+    Path(part).replace(path)
 
 
 def load_checkpoint(

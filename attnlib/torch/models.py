@@ -70,14 +70,14 @@ class Reader(nn.Module):
             self.embedding.weight[PADDING_ID] = 0.0
         self.classify = nn.Linear(width, n_classes)
 
-    def embed(self, ids: Tensor) -> Tensor:
-        """[batch, n] ids to [batch, n, d_model]. In training some words are made unknown: Iyyer et al., *Deep Unordered
-        Composition Rivals Syntactic Methods for Text Classification* (2015), section 3.2.
+    def drop_words(self, ids: Tensor) -> Tensor:
+        """In training some words are made unknown: Iyyer, Manjunatha, Boyd-Graber, Daumé, *Deep Unordered Composition
+        Rivals Syntactic Methods for Text Classification* (2015), section 3.2.
         """
         if self.training and self.word_dropout:
             dropped = torch.rand(ids.shape, device=ids.device) < self.word_dropout
             ids = torch.where(dropped & (ids != PADDING_ID), UNKNOWN_ID, ids)
-        return self.embedding(ids)
+        return ids
 
     def scores(self, pooled: Tensor) -> Tensor:
         """[batch, width] to [batch, n_classes]: logits, before softmax."""
@@ -107,7 +107,7 @@ class BagOfEmbeddings(Reader):
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Ids [batch, n] and lengths [batch] to logits [batch, n_classes]."""
-        return self.scores(masked_mean(self.embed(ids), lengths))
+        return self.scores(masked_mean(self.embedding(self.drop_words(ids)), lengths))
 
 
 class LSTMClassifier(Reader):
@@ -139,7 +139,7 @@ class LSTMClassifier(Reader):
 
         Padding stands behind the words, so it cannot reach the states that the mean is of.
         """
-        states, _ = self.lstm(self.embed(ids))  # [batch, n, d_model]
+        states, _ = self.lstm(self.embedding(self.drop_words(ids)))  # [batch, n, d_model]
         return self.scores(masked_mean(states, lengths))
 
 
@@ -162,6 +162,9 @@ class ReviewClassifier(Reader):
         Pre-norm or post-norm.
     max_len : int
         Longest text in words.
+    n_pairs : int
+        If above 0, each word's vector also gets that of the pair it makes with the word before, one of n_pairs vectors that
+        is chosen by a hash: Joulin, Grave, Bojanowski, Mikolov, *Bag of Tricks for Efficient Text Classification* (2017).
     dropout, word_dropout : float
         Shares of the features that enter the encoder and leave it, and of words, that are dropped in training.
 
@@ -186,6 +189,7 @@ class ReviewClassifier(Reader):
         pooling: str = "mean",
         norm_first: bool = True,
         max_len: int = 512,
+        n_pairs: int = 0,
         dropout: float = 0.1,
         word_dropout: float = 0.0,
     ):
@@ -196,6 +200,9 @@ class ReviewClassifier(Reader):
         width = 2 * d_model if pooling == "mean_max" else d_model
         super().__init__(n_words, n_classes, d_model, width, dropout, word_dropout)
         self.pooling = pooling
+        self.pairs = nn.Embedding(n_pairs, d_model) if n_pairs else None
+        if self.pairs is not None:
+            nn.init.zeros_(self.pairs.weight)
         places = max_len + (pooling == "cls")
         self.positions = POSITIONS[positions](d_model, places) if positions else nn.Identity()
         self.start = nn.Parameter(0.1 * torch.randn(d_model)) if pooling == "cls" else None
@@ -218,7 +225,11 @@ class ReviewClassifier(Reader):
         weights : tensor [n_layers, batch, n_heads, n, n]
             Only if asked for. With ``pooling="cls"`` place 0 is the learned vector, and n is one more.
         """
-        x = self.embed(ids)  # [batch, n, d_model]
+        ids = self.drop_words(ids)
+        x = self.embedding(ids)  # [batch, n, d_model]
+        if self.pairs is not None:
+            before = F.pad(ids, (1, 0))[:, :-1]
+            x = x + self.pairs((before * 1_000_003 + ids) % self.pairs.num_embeddings)
         if self.start is not None:
             x = torch.cat([self.start.to(x.dtype).expand(len(x), 1, -1), x], dim=-2)
             lengths = lengths + 1

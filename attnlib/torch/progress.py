@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable
 
+
 def progress(steps: Iterable, first: int, total: int, what: str = "steps") -> Iterable:
     """The steps, with a bar while they are run if somebody looks; stored outputs hold none."""
     if "ipykernel" in sys.modules:

@@ -7,6 +7,7 @@ Loshchilov, Hutter, *Decoupled Weight Decay Regularization* (2019), for AdamW; G
 Training Recurrent Neural Networks* (2013), for clipping.
 """
 
+import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -199,9 +200,9 @@ def train(
         If the checkpoint is damaged, or of another model, other texts, settings or seed.
     """
     n_steps = settings.epochs * math.ceil(len(texts.ids) / settings.batch_size)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=settings.rate, weight_decay=settings.weight_decay)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=settings.rate, weight_decay=settings.weight_decay, fused=True)
     history, first = History(), 0
-    run = asdict(settings) | {"seed": seed, "n_texts": len(texts.ids), "n_words": sum(map(len, texts.ids))}
+    run = asdict(settings) | {"seed": seed, "n_texts": len(texts.ids), "texts": fingerprint(texts)}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if checkpoint is not None and Path(checkpoint).exists():
@@ -222,6 +223,14 @@ def train(
                 save_checkpoint(checkpoint, model, optimizer, run, step + 1, history)
                 saved = time.monotonic()
     return history
+
+
+def fingerprint(texts: Texts) -> str:
+    """Twelve digits that differ if any text or label does."""
+    digest = hashlib.sha256(repr((list(texts.labels), [*map(len, texts.ids)])).encode())
+    for ids in texts.ids:
+        digest.update(repr(list(ids)).encode())
+    return digest.hexdigest()[:12]
 
 
 def plan(texts: Texts, settings: Settings, seed: int, first: int = 0) -> Iterator[tuple[int, list[int]]]:
