@@ -26,6 +26,7 @@ from tqdm import tqdm
 from attnlib.data import reviews
 from attnlib.data.text import build_vocabulary, encode
 from attnlib.torch.models import BagOfEmbeddings, LSTMClassifier, ReviewClassifier
+from attnlib.torch.trained import packed
 from attnlib.torch.training import Settings, Texts, evaluate, train
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -214,6 +215,9 @@ def record() -> None:
         load()
         kept = {name: np.load(BUILD / f"{name}.npy").astype(np.float16) for name in KEPT}
         np.savez_compressed(RECORDED / "imdb_test.npz", labels=np.array(DATA["labels"]["test"], np.int8), **kept)
+        tokens = list(build_vocabulary(DATA["tokens"]["train"], max_size=N_WORDS))
+        classifier = packed(torch.load(BUILD / "classifier.pt"), tokens)
+        np.savez_compressed(RECORDED / "review_classifier.npz", **classifier)
 
 
 def main() -> None:

@@ -69,6 +69,18 @@ def recorded_runs(name: str = "imdb") -> list[dict]:
         return [{key: _number(key, value) for key, value in row.items()} for row in csv.DictReader(file)]
 
 
+def recorded_probabilities(name: str = "imdb") -> dict[str, np.ndarray]:
+    """What some readers said of each test review of ``reviews.split(reviews.imdb())``, from their first seed.
+
+    Returns
+    -------
+    said : dict of arrays
+        For each reader the probability of praise [2430], float16; and ``"labels"`` [2430].
+    """
+    with (files("attnlib.data") / "recorded" / f"{name}_test.npz").open("rb") as file, np.load(file) as arrays:
+        return dict(arrays)
+
+
 def table(runs: Sequence[dict], configurations: Sequence[str] | None = None, score: str = "test") -> list[Line]:
     """A line for each configuration, in the order given, or of the runs.
 

@@ -11,6 +11,7 @@ import hashlib
 import html
 import re
 import tarfile
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -189,6 +190,11 @@ def words(text: str) -> list[str]:
     as long.
     """
     return (SCRIPT if CHINESE.search(text) else WORD).findall(text.lower())
+
+
+def excerpt(text: str, length: int) -> str:
+    """The beginning of a text, cut between words, wrapped to lines."""
+    return textwrap.fill(textwrap.shorten(text, length, placeholder=" …"), 92, subsequent_indent="  ")
 
 
 def _members(path: Path) -> Iterator[tuple[str, int, str]]:

@@ -6,7 +6,7 @@ Universal Design*, 2008; cividis: Nuñez, Anderton, Renslow, 2018), weights alwa
 index, so that repeated words stay apart.
 """
 
-from attnlib.plots.lines import backward_graph, clock_hands, curves, live_curve, weighted_mean
+from attnlib.plots.lines import backward_graph, clock_hands, curves, intervals, live_curve, weighted_mean
 from attnlib.plots.maps import head_cells, jacobian_heatmap, mask_grid, sinusoids_heatmap, weights_heatmap
 from attnlib.plots.sentences import bars, feature_table, sentence_arrows
 from attnlib.plots.style import numbered
@@ -18,6 +18,7 @@ __all__ = [
     "curves",
     "feature_table",
     "head_cells",
+    "intervals",
     "jacobian_heatmap",
     "live_curve",
     "mask_grid",
