@@ -73,6 +73,7 @@ CONFIGURATIONS = {
     "attention, 64 words": Configuration(length=64),
     "attention, 256 words": Configuration(length=256),
     "attention, bfloat16": Configuration(training={"bf16": True}),
+    "best attention": Configuration(length=256, both_ends=True, model={"n_pairs": 100_003}),
 }
 DATA: dict = {}  # of this process
 

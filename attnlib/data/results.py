@@ -107,13 +107,14 @@ def table(runs: Sequence[dict], configurations: Sequence[str] | None = None, sco
 
 
 def show_table(lines: Sequence[Line]) -> None:
-    """Print a table of accuracies in percent, widest columns last."""
+    """Print a table of accuracies in percent, with seconds of processor time and millions of parameters."""
     width = max(len(line.configuration) for line in lines)
-    print(f"{'configuration':<{width}}  runs   mean  95 % interval     parameters")
+    print(f"{'configuration':<{width}}  runs   mean  95 % interval  seconds  million numbers")
     for line in lines:
         interval = f"{100 * line.low:.1f} to {100 * line.high:.1f}"
         print(
-            f"{line.configuration:<{width}}  {line.n_runs:>4}  {100 * line.mean:.1f}  {interval:<14}  {line.parameters:>12,}"
+            f"{line.configuration:<{width}}  {line.n_runs:>4}  {100 * line.mean:.1f}  {interval:<13}  {line.seconds:>7.0f}  "
+            f"{line.parameters / 1e6:>15.2f}"
         )
 
 

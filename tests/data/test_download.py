@@ -2,7 +2,6 @@
 
 import hashlib
 import http.server
-import os
 import subprocess
 import sys
 import threading
@@ -115,7 +114,7 @@ def test_what_is_not_the_file_is_thrown_away(serve, tmp_path):
     (tmp_path / "file.part").write_bytes(b"x" * 1_000)
     with pytest.raises(ValueError, match="another md5 checksum.*it was deleted"):
         fetch(url, tmp_path / "file", MD5)
-    assert not os.listdir(tmp_path)
+    assert not list(tmp_path.iterdir())
     (tmp_path / "file.part").write_bytes(b"x" * (len(DATA) + 1))  # longer than the file: the server has nothing to add
     with pytest.raises(ValueError, match="it was deleted"):
         fetch(url, tmp_path / "file", MD5)
@@ -129,4 +128,4 @@ def test_what_cannot_be_fetched_is_said(tmp_path):
         fetch("file:///somewhere", tmp_path / "file", MD5)
     with pytest.raises(OSError, match="refused"):
         fetch("http://127.0.0.1:9/file", tmp_path / "file", MD5)
-    assert not os.listdir(tmp_path)
+    assert not list(tmp_path.iterdir())
