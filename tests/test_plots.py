@@ -79,6 +79,14 @@ def test_curves(ax, said):
     assert len(styles) == 2  # told apart without colour
 
 
+def test_intervals(ax, said):
+    plots.intervals({"one": (80.0, 82.0, 84.0), "other": (84.5, 85.0, 85.5)}, ax, xlabel="accuracy in %")
+    assert said() == "Bars, accuracy in %, mean and interval: other 85.0 (84.5 to 85.5); one 82.0 (80.0 to 84.0)."
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["one", "other"]
+    plots.intervals({str(i): (i, i + 1, i + 2) for i in range(6)}, ax, xlabel="score", best=2)
+    assert said() == "Bars, score, mean and interval: 5 6.0 (5.0 to 7.0); 4 5.0 (4.0 to 6.0); …; 0 1.0 (0.0 to 2.0)."
+
+
 def test_jacobian(ax, said):
     weights = np.array([0.5, 0.5, 0.0])
     plots.jacobian_heatmap(np.diag(weights) - np.outer(weights, weights), WORDS, ax)
