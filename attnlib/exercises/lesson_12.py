@@ -326,10 +326,15 @@ rollout_mistakes = [
         lambda w: _with_residual(w.sum(dim=-3)),
         "Two heads hand out 2 together. Rows should sum to 1: take the mean.",
     ),
-    _rollout_mistake(
+    Mistake(
         "the largest weight of all heads",
-        lambda w: _with_residual(w.amax(dim=-3)),
+        lambda w: _product(_with_residual(w.amax(dim=-3))),
         "Some programs do this, and then rows no longer sum to 1. In the paper it is the mean of the heads.",
+        also=(
+            lambda w: functools.reduce(torch.matmul, _with_residual(w.amax(dim=-3))),
+            lambda w: _product(_renormalised(_with_residual(w.amax(dim=-3)))),
+            lambda w: _product((m := _with_residual(w.amax(dim=-3))) / m.sum(dim=-1)),
+        ),
     ),
     _rollout_mistake(
         "only one head",

@@ -10,6 +10,7 @@ from attnlib.plots.lines import backward_graph, clock_hands, curves, live_curve,
 from attnlib.plots.maps import head_cells, jacobian_heatmap, mask_grid, sinusoids_heatmap, weights_heatmap
 from attnlib.plots.sentences import bars, feature_table, sentence_arrows
 from attnlib.plots.style import numbered
+from attnlib.plots.viewer import head_grid, head_viewer
 
 __all__ = [
     "backward_graph",
@@ -18,6 +19,8 @@ __all__ = [
     "curves",
     "feature_table",
     "head_cells",
+    "head_grid",
+    "head_viewer",
     "jacobian_heatmap",
     "live_curve",
     "mask_grid",
