@@ -16,7 +16,7 @@ from attnlib.data import pronouns, recorded, reviews
 from attnlib.data.sentence import tokens as words_of
 from attnlib.data.text import encode
 from attnlib.torch import counting, pretrained, reading
-from attnlib.torch.models import trained_classifier
+from attnlib.torch.trained import trained_classifier
 
 SEED = 3  # of the untrained model: among seeds 0 to 4 the one whose sharpest look from *it* at *animal* is sharpest
 TEXTS = ["The animal didn't cross the street.", "Why?", "It was too tired, and the street was too wide for it."]

@@ -17,7 +17,7 @@ import maps  # noqa: E402
 
 from attnlib.data import recorded  # noqa: E402
 from attnlib.torch import pretrained  # noqa: E402
-from attnlib.torch.models import trained_classifier  # noqa: E402
+from attnlib.torch.trained import trained_classifier  # noqa: E402
 
 
 @pytest.fixture(scope="module")
