@@ -81,7 +81,7 @@ def head_viewer(
     def draw(layer: int, head: int) -> None:
         figure, ax = plt.subplots(figsize=(4.6, 3.6), layout="constrained")
         weights_heatmap(maps[layer, head], numbered(tokens), numbered(tokens), ax)
-        ax.set_xticks(range(n), numbered(tokens), rotation=90, ha="center")
+        ax.set_xticks(range(n), numbered(tokens), rotation=90, ha="center", rotation_mode="default")
         ax.set_title(f"layer {layer}, head {head}", fontsize=10)
         plt.show()
         plt.close(figure)
