@@ -15,7 +15,7 @@ from record import FOLDER
 from attnlib.data import pronouns, recorded, reviews
 from attnlib.data.sentence import tokens as words_of
 from attnlib.data.text import encode
-from attnlib.torch import counting, pretrained, reading
+from attnlib.torch import heads_seen, pretrained, reading
 from attnlib.torch.trained import trained_classifier
 
 SEED = 3  # of the untrained model: among seeds 0 to 4 the one whose sharpest look from *it* at *animal* is sharpest
@@ -65,11 +65,11 @@ def heads() -> dict[str, np.ndarray]:
     }
     for name, model, dtype in (("trained", trained, np.float32), ("untrained", random, np.float16)):
         arrays |= {
-            f"{name}_pronouns": counting.pronoun_weights(model, pronouns.PAIRS).astype(dtype),
-            f"{name}_habits": counting.head_habits(model, pronouns.SENTENCES).astype(np.float32),
-            f"{name}_entropies": counting.entropies(model, pronouns.SENTENCES).astype(np.float32),
+            f"{name}_pronouns": heads_seen.pronoun_weights(model, pronouns.PAIRS).astype(dtype),
+            f"{name}_habits": heads_seen.head_habits(model, pronouns.SENTENCES).astype(np.float32),
+            f"{name}_entropies": heads_seen.entropies(model, pronouns.SENTENCES).astype(np.float32),
         }
-    arrays["lengths_at_start"] = counting.lengths_at_start(trained, pronouns.SENTENCES).astype(np.float32)
+    arrays["lengths_at_start"] = heads_seen.lengths_at_start(trained, pronouns.SENTENCES).astype(np.float32)
     whole = trained.embed(pronouns.SENTENCES)
     turned = []
     for layer in trained.encoder.layers:

