@@ -44,8 +44,9 @@ format: environment  ## format code and lessons (before they are run, never afte
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-record: environment  ## record anew what PyTorch says about the inputs of the lessons
+record: environment  ## record anew what PyTorch, and pretrained models, say about the inputs of the lessons
 	$(BIN)/python tools/record.py
+	$(BIN)/python tools/maps.py
 
 imdb: environment  ## compare readers of reviews (lesson 11): under 90 minutes on two cores, goes on where it was stopped
 	$(BIN)/python tools/imdb.py

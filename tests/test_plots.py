@@ -1,5 +1,6 @@
 """Figures: each prints a sentence that is true, draws what it says, and refuses what does not fit."""
 
+import sys
 from pathlib import Path
 
 import matplotlib as mpl
@@ -266,3 +267,53 @@ def test_the_font_knows_the_first_level_of_gb_2312_and_all_chinese_of_the_lesson
 
 def test_wide_characters_count_twice():
     assert [fonts.width(word) for word in ("cat", "动物", "e\u0301", "")] == [3, 4, 1, 0]
+
+
+MAPS = np.random.default_rng(0).dirichlet(np.ones(3), size=(2, 4, 3))  # [layers, heads, n, n]
+
+
+def test_all_heads_at_a_glance(ax, said):
+    sharp = MAPS.copy()
+    sharp[1, 2] = np.eye(3)
+    sharp[0, 3] = 1 / 3
+    plots.head_grid(sharp, ax)
+    assert said() == (
+        "Map of 2 layers with 4 heads. The largest weight of a row is on average 1.00 in layer 1 head 2, the sharpest, "
+        "and 0.33 in layer 0 head 3, the most even."
+    )
+    assert ax.images[0].get_array().shape == (2 * 3 + 2, 4 * 3 + 3 * 2) and ax.images[0].get_clim() == (0, 1)
+
+
+def test_the_viewer_draws_one_head_once_where_nobody_asks_for_more(said, monkeypatch):
+    monkeypatch.setattr(plt, "show", lambda: None)
+    assert plots.head_viewer(WORDS, MAPS, layer=1, head=3) is None
+    assert said().startswith("Map, the largest weight of each row: 0 the at ")
+    assert not plt.get_fignums()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of ipywidgets 7.7 itself
+def test_the_viewer_is_moved_by_sliders_and_says_what_it_shows(said, monkeypatch):
+    pytest.importorskip("ipywidgets")
+    monkeypatch.setattr(plt, "show", lambda: None)
+    viewer = plots.head_viewer(WORDS, MAPS, interactive=True)
+    layer, head, _ = viewer.children
+    assert (layer.description, layer.max, head.description, head.max) == ("layer", 1, "head", 3)
+    seen = {said()}
+    for slider, value in ((layer, 1), (head, 2), (layer, 0)):
+        slider.value = value
+        seen.add(said())
+    assert len(seen) == 4 and all("Map, the largest weight of each row" in sentence for sentence in seen)
+
+
+def test_the_viewer_takes_tensors_and_refuses_what_is_not_there(monkeypatch):
+    with pytest.raises(
+        ValueError, match=r"layer=2, head=0 and 3 tokens, with maps \[2, 4, 3, 3\]; expected a layer from 0 to 1"
+    ):
+        plots.head_viewer(WORDS, MAPS, layer=2)
+    with pytest.raises(ValueError, match="2 tokens"):
+        plots.head_viewer(WORDS[:2], MAPS)
+    with pytest.raises(ValueError, match=r"maps have shape \[4, 3, 3\]; expected"):
+        plots.head_viewer(WORDS, MAPS[0])
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    with pytest.raises(ModuleNotFoundError, match="pip install ipywidgets"):
+        plots.head_viewer(WORDS, MAPS, interactive=True)

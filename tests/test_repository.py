@@ -33,7 +33,7 @@ def conda():
     assert environment["channels"][0] == "conda-forge" and "defaults" not in environment["channels"]
     plain = [entry for entry in environment["dependencies"] if isinstance(entry, str)]
     (pip,) = [entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)]
-    assert pip[-1] == "-e ."
+    assert pip[-1] == "-e ."  # the others are packages that conda-forge does not have
     split = [re.fullmatch(r"([\w-]+)(.*)", entry).groups() for entry in [*plain, *pip[:-1]]]
     return {CONDA_TO_PIP.get(name, name): spec for name, spec in split}
 

@@ -11,6 +11,7 @@ from attnlib.plots.lines import backward_graph, clock_hands, curves, intervals, 
 from attnlib.plots.maps import head_cells, jacobian_heatmap, mask_grid, sinusoids_heatmap, weights_heatmap
 from attnlib.plots.sentences import bars, feature_table, sentence_arrows
 from attnlib.plots.style import numbered
+from attnlib.plots.viewer import head_grid, head_viewer
 
 __all__ = [
     "backward_graph",
@@ -20,6 +21,8 @@ __all__ = [
     "feature_table",
     "head_cells",
     "intervals",
+    "head_grid",
+    "head_viewer",
     "jacobian_heatmap",
     "live_curve",
     "mask_grid",

@@ -35,6 +35,8 @@ from attnlib.torch.positions import (
     rotary,
     sinusoidal_positions,
 )
+from attnlib.torch.pretrained import MiniLM, load_minilm
+from attnlib.torch.reading import ablate_head, attention_rollout, deletion_curve, head_entropy
 
 __all__ = [
     "CrossAttention",
@@ -45,17 +47,23 @@ __all__ = [
     "FeedForward",
     "LayerNorm",
     "LearnedPositions",
+    "MiniLM",
     "MultiHeadAttention",
     "SelfAttention",
     "SinusoidalPositions",
+    "ablate_head",
     "alibi_bias",
+    "attention_rollout",
     "attention_scores",
     "causal_mask",
+    "deletion_curve",
     "from_additive",
     "from_attention_mask",
     "from_attn_mask",
     "from_key_padding_mask",
+    "head_entropy",
     "layer_norm",
+    "load_minilm",
     "load_torch_weights",
     "masked_softmax",
     "merge_heads",
