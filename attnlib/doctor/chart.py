@@ -13,7 +13,8 @@ from attnlib.doctor.conventions import SHARED, Slot, trial_mask
 class Chart:
     """The subject, its masks, and what the first probes found, for those that follow.
 
-    ``causal`` is True if the layer is, or is said to be, causal; ``pattern[i, j]`` is True where token j changes result i.
+    ``causal`` is True if the layer is, or is said to be, causal; ``pattern[i, j]`` is True where token j changes result i,
+    ``blind`` if no token changes another one's.
     """
 
     subject: Subject
@@ -23,6 +24,7 @@ class Chart:
     stated_causal: bool | None = None
     positions: bool | None = None
     pattern: Tensor | None = None
+    blind: bool = False
 
     def allowed(self, n_query: int, n_key: int) -> Tensor:
         """What may be attended where no mask is given: [batch, n_query, n_key]."""

@@ -3,11 +3,11 @@
 import torch
 from torch import nn
 
-from attnlib.doctor.behaviour import size_of
 from attnlib.doctor.chart import Chart
 from attnlib.doctor.conventions import LENGTHS
 from attnlib.doctor.mechanism import watch
 from attnlib.doctor.report import Finding, NotExamined, Passed, found
+from attnlib.doctor.seeing import size_of
 
 NO_TORCH = "Write it with torch operations to have it examined."
 

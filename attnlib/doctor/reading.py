@@ -1,5 +1,6 @@
 """What a signature and a module tell before the first call: sequences, masks, widths."""
 
+import functools
 import inspect
 from collections.abc import Callable
 
@@ -30,6 +31,8 @@ FUSED = "query key value attn_mask dropout_p is_causal scale".split()  # a built
 
 def parameters_of(layer: Callable, call: Callable | None = None) -> list[inspect.Parameter]:
     """The parameters of a call, without ``self``; those of the fused attention are known by heart."""
+    if isinstance(layer, functools.partial):
+        return left_by(layer)
     if layer is F.scaled_dot_product_attention:
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         return [
@@ -42,6 +45,14 @@ def parameters_of(layer: Callable, call: Callable | None = None) -> list[inspect
     except (TypeError, ValueError):
         return []
     return [each for each in found if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+
+
+def left_by(layer: functools.partial) -> list[inspect.Parameter]:
+    """The parameters that a partial leaves open; next to ``is_causal`` the fused attention takes no mask."""
+    bound = set(layer.keywords)
+    if layer.func is F.scaled_dot_product_attention and layer.keywords.get("is_causal"):
+        bound.add("attn_mask")
+    return [each for each in parameters_of(layer.func)[len(layer.args) :] if each.name not in bound]
 
 
 def is_mask(name: str) -> bool:
