@@ -359,6 +359,15 @@ def test_a_layer_of_sequences_first_is_known_by_what_it_holds(make):
     assert any("[n, batch, d_model], as stated" in line for line in stated.assumed)
 
 
+def test_attention_over_the_batch_is_one_finding_and_none_once_it_is_stated():
+    layer = PACKAGE.written.BmmHeads()  # declares nothing
+    report = doctor.examine(layer)
+    assert [finding.fault for finding in report.findings] == ["attention over the batch"]
+    assert "batch_first=False" in report.findings[0].meaning
+    assert sum("pass batch_first=False" in item.remedy for item in report.not_examined) == 2
+    assert doctor.examine(layer, batch_first=False).healthy
+
+
 def test_a_layer_that_turns_its_axes_itself_stays_batch_first():
     layer = SequenceFirst()
     turned = doctor.examine(layer, d_model=12, call=lambda layer, x: layer(x.transpose(0, 1)).transpose(0, 1))

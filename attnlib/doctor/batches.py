@@ -3,7 +3,7 @@
 import torch
 
 from attnlib.doctor.calling import LayerError, first_line
-from attnlib.doctor.chart import Chart
+from attnlib.doctor.chart import OVER_BATCH, Chart
 from attnlib.doctor.report import NotExamined, Passed, found
 from attnlib.doctor.seeing import size_of
 
@@ -43,6 +43,8 @@ def batch_probe(chart: Chart) -> list:
     subject, probe = chart.subject, "place in the batch, and its size"
     if subject.axes == 2:
         return [NotExamined(probe, "the function takes one sequence.", "Nothing to do.")]
+    if chart.over_batch:
+        return [NotExamined(probe, *OVER_BATCH)]
     sequences = subject.inputs()
     plain = subject.run(*sequences)[0]
     turned = subject.run(*(each.flip(0) for each in sequences))[0].flip(0)

@@ -53,10 +53,6 @@ FAULTS = {
         "and F.scaled_dot_product_attention take the last two axes, [batch, heads, n, d_head].",
         5,
     ),
-    "positions from the batch axis": Fault(
-        "The position is taken from the place in the batch: x.size(0) where x.size(1), the number of tokens, is meant.",
-        6,
-    ),
     "softmax over the queries": Fault(
         "The weights that the queries give to one key add up to 1, not those that one query gives. Use dim=-1.", 2
     ),
@@ -100,6 +96,10 @@ FAULTS = {
     ),
     "queries come from the context": Fault(
         "The result has a row for each key, not for each query: the sequence that asks gives the queries.", 14
+    ),
+    "positions from the batch axis": Fault(
+        "The position is taken from the place in the batch: x.size(0) where x.size(1), the number of tokens, is meant.",
+        6,
     ),
     # masks
     "mask inverted": Fault(

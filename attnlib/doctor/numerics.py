@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from attnlib.doctor.chart import Chart
+from attnlib.doctor.chart import OVER_BATCH, Chart
 from attnlib.doctor.conventions import LENGTHS
 from attnlib.doctor.mechanism import watch
 from attnlib.doctor.report import Finding, NotExamined, Passed, found
@@ -116,6 +116,8 @@ def training_probe(chart: Chart) -> list:
     subject, probe = chart.subject, "sequences stay apart in training"
     if not subject.is_module:
         return [NotExamined(probe, "a function has no training mode.", "Examine the module that calls it.")]
+    if chart.over_batch:
+        return [NotExamined(probe, *OVER_BATCH)]
     sequences = subject.inputs()
     other = [each.clone() for each in sequences]
     for each in other:

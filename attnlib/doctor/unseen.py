@@ -20,7 +20,9 @@ def unseen(chart: Chart) -> list:
     if subject.kind == "context" and sees(chart):
         return [NotExamined(LEAK, "queries see the context, not each other.", "Nothing to do.")]
     chart.blind = True
-    over = over_batch(chart) or over_heads(chart)
+    over = over_batch(chart)
+    chart.over_batch = over is not None
+    over = over or over_heads(chart)
     if over:
         return [over]
     if opens(chart):
