@@ -34,6 +34,15 @@ class Chart:
         everything = torch.ones(self.subject.batch, n_query, n_key, dtype=torch.bool)
         return everything.tril() if self.causal and n_query == n_key else everything
 
+    def apart(self) -> bool:
+        """Whether no token of the first sequence changes another one's result."""
+        pattern = self.pattern
+        return (
+            pattern is not None
+            and len(pattern) > 1
+            and not (pattern & ~torch.eye(*pattern.shape, dtype=torch.bool)).any()
+        )
+
     def trial(self, slot: Slot, n: int) -> Tensor:
         """A mask that hides columns, other ones in each sequence where the form allows it."""
         return trial_mask(self.subject, slot, n, slot.form in SHARED)

@@ -13,15 +13,16 @@ from attnlib.doctor.calm import calm
 from attnlib.doctor.chart import Chart
 from attnlib.doctor.conventions import find_slot
 from attnlib.doctor.preparing import prepare
-from attnlib.doctor.reading import TARGETS
+from attnlib.doctor.reading import TARGETS, of_context
 from attnlib.doctor.report import Finding, NotExamined, Passed, Report, found
 from attnlib.doctor.returned import UnreadableError
 
+MASK = "does the mask hide"
 PROBES = [
     ("shape of the result", behaviour.shape_probe),
     ("eval is deterministic", numerics.random_probe),
     ("does the future leak", behaviour.future_probe),
-    ("does the mask hide", masking.mask_probe),
+    (MASK, masking.mask_probe),
     ("a fully masked row", masking.empty_row_probe),
     ("rows sum to 1", mechanism.weights_probe),
     ("heads and projections", mechanism.heads_probe),
@@ -124,6 +125,10 @@ def examine(
                 names = [name for name in names if name.startswith(TARGETS[:3])]
                 remedy = "Examine the encoder and the decoder by themselves."
                 report.not_examined.append(NotExamined("masks of the source", "an encoder stands before it.", remedy))
+            absent = [name for name in names if chart.subject.kind == "self" and len(names) > 1 and of_context(name)]
+            remedy = "Pass call=lambda layer, query, context, mask: ..."
+            report.not_examined += [NotExamined(f"{MASK}: {name}", "no context is given.", remedy) for name in absent]
+            names = [name for name in names if name not in absent]
             chart.slots = [find_slot(chart.subject, name, "may attend" if call else mask) for name in names]
         for name, probe in PROBES:
             if any(finding.fault == "random in eval" for finding in report.findings):

@@ -45,7 +45,12 @@ def mask_probe(chart: Chart) -> list:
             seen = f"hidden tokens change the result by {slot.leak:.2g} of its size, visible ones by 0 ({WORDS[slot.convention]} was expected)"
             results.append(found("mask inverted", here, seen))
         elif slot.verdict == "hides everything":
-            if chart.causal and slot.form == LENGTHS:
+            if chart.subject.kind == "context" and not slot.on_context and chart.apart():
+                reason = "queries see the context, not each other."
+                results.append(
+                    NotExamined(here, reason, "Examine it without a context, by call=lambda layer, x, mask: ...")
+                )
+            elif chart.causal and slot.form == LENGTHS:
                 results.append(
                     NotExamined(here, "a causal layer does not see the end anyway.", "Use a mask, not lengths.")
                 )

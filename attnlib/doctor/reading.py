@@ -56,8 +56,14 @@ def left_by(layer: functools.partial) -> list[inspect.Parameter]:
 
 
 def is_mask(name: str) -> bool:
-    """Whether a parameter of this name is a mask."""
-    return any(part in name.lower() for part in MASKS) and not name.startswith(("is_", "use_", "return_", "max_"))
+    """Whether a parameter of this name is a mask of tokens; one of heads is none."""
+    other = name.startswith(("is_", "use_", "return_", "max_")) or "head_mask" in name.lower()
+    return any(part in name.lower() for part in MASKS) and not other
+
+
+def of_context(name: str) -> bool:
+    """Whether a mask of this name is one of a context."""
+    return name.lower().startswith(("encoder", "enc_", "memory", "context", "cross"))
 
 
 def read_signature(layer: Callable) -> tuple[str, list[str], list[str], str | None]:

@@ -318,6 +318,63 @@ class DecoderFirst(nn.Module):
         return self.norm2(tgt + self.multihead_attn(tgt, memory, memory)[0])
 
 
+class Hub(nn.Module):
+    """As BERT's of the Hugging Face library: a mask of heads, and a context that may be left out, with its own mask."""
+
+    def __init__(self, hidden_size=12, heads=4):
+        super().__init__()
+        self.num_attention_heads = heads
+        self.query, self.key, self.value = (nn.Linear(hidden_size, hidden_size) for _ in range(3))
+        self.dropout = nn.Dropout(0.1)
+
+    def split(self, x):
+        return x.unflatten(-1, (self.num_attention_heads, -1)).permute(0, 2, 1, 3)
+
+    def forward(
+        self,
+        hidden_states,
+        attention_mask=None,
+        head_mask=None,
+        encoder_hidden_states=None,
+        encoder_attention_mask=None,
+        past_key_value=None,
+        output_attentions=False,
+    ):
+        source = hidden_states if encoder_hidden_states is None else encoder_hidden_states
+        mask = attention_mask if encoder_hidden_states is None else encoder_attention_mask
+        query, key, value = (
+            self.split(self.query(hidden_states)),
+            self.split(self.key(source)),
+            self.split(self.value(source)),
+        )
+        scores = torch.matmul(query, key.transpose(-1, -2)) / math.sqrt(query.shape[-1])
+        if mask is not None:
+            empty = (mask == -torch.inf).all(-1, keepdim=True)
+            scores = scores + mask.masked_fill(empty, 0.0)
+        weights = self.dropout(scores.softmax(-1) if mask is None else scores.softmax(-1).masked_fill(empty, 0.0))
+        weights = weights if head_mask is None else weights * head_mask
+        context = torch.matmul(weights, value).permute(0, 2, 1, 3).contiguous().flatten(-2)
+        return (context, weights) if output_attentions else (context,)
+
+
+class HubAlone(Hub):
+    """The same without a context."""
+
+    def forward(self, hidden_states, attention_mask=None, head_mask=None, output_attentions=False):
+        return super().forward(hidden_states, attention_mask, head_mask, output_attentions=output_attentions)
+
+
+class EitherMask(Attention):
+    """As x-transformers': one mask for its own tokens, another for a context that may be left out."""
+
+    def forward(self, x, context=None, mask=None, context_mask=None):
+        source = x if context is None else context
+        keep = mask if context is None else context_mask
+        query, key, value = map(self.split, (self.query(x), self.key(source), self.value(source)))
+        allowed = torch.ones(source.shape[1], dtype=torch.bool) if keep is None else keep[:, None, None]
+        return self.output(self.merge(self.softmax(self.scores(query, key), allowed) @ value))
+
+
 @dataclass
 class Output:
     loss: Tensor | None
@@ -384,6 +441,10 @@ HEALTHY = {
     "modulated": (Modulated, {}),
     "channels": (Channels, {}),
     "talking heads": (TalkingHeads, {}),
+    "Hugging Face's BERT": (Hub, {"mask": "additive"}),
+    "Hugging Face's BERT, not stated": (Hub, {}),
+    "Hugging Face's BERT alone": (HubAlone, {}),
+    "x-transformers' masks": (EitherMask, {"mask": "may attend"}),
     "learned queries": (Latents, {}),
     "one learned query": (lambda: Latents(1), {"mask": "may attend"}),
     "decoder's layer, [n, batch, d]": (DecoderFirst, {"causal": True}),
