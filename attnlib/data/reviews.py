@@ -26,6 +26,7 @@ BREAK = re.compile(r"<\s*br\s*/?\s*>", re.IGNORECASE)
 TAG = re.compile(r"</?[a-zA-Z][^<>]{0,80}>")
 WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d+|[^\w\s]|_")
 SCRIPT = re.compile(r"[\u3400-\u9fff]|[^\W\d_\u3400-\u9fff]+(?:['’][^\W\d_\u3400-\u9fff]+)*|\d+|[^\w\s]|_")
+NO_WORD = re.compile(r"\W+")
 CHINESE = re.compile(r"[\u3400-\u9fff]")
 
 
@@ -126,12 +127,14 @@ def imdb_archive(path: str | Path, url: str | None = None, md5: str = ARCHIVE_MD
 
 def clean(text: str) -> str:
     """A review without HTML: breaks become spaces, entities characters, and spaces are single."""
-    return " ".join(html.unescape(TAG.sub(" ", BREAK.sub(" ", text))).split())
+    if "<" in text:
+        text = TAG.sub(" ", BREAK.sub(" ", text))
+    return " ".join(html.unescape(text).split())
 
 
 def same_text(text: str) -> str:
     """What two copies of one review have in common: its letters and digits, in lower case."""
-    return "".join(re.findall(r"\w+", text.lower()))
+    return NO_WORD.sub("", text.lower())
 
 
 def unique(reviews: Reviews) -> Reviews:
@@ -189,7 +192,8 @@ def words(text: str) -> list[str]:
     A short cut for many texts: ``attnlib.data.text.tokenize`` knows more scripts and keeps upper case, and needs ten times
     as long.
     """
-    return (SCRIPT if CHINESE.search(text) else WORD).findall(text.lower())
+    plain = text.isascii() or not CHINESE.search(text)
+    return (WORD if plain else SCRIPT).findall(text.lower())
 
 
 def excerpt(text: str, length: int) -> str:

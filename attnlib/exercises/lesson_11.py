@@ -411,7 +411,6 @@ step_mistakes = [
         "texts that only fill the batch count in the divisor",
         _step(lambda logits, labels: F.cross_entropy(logits, labels, reduction="sum") / len(labels)),
         "They are left out of the sum, and yet it is divided by the whole batch. How many real texts are there?",
-        also=(_step(lambda logits, labels: F.cross_entropy(logits, labels, reduction="none").mean()),),
     ),
     Mistake(
         "the model stays in evaluation mode",
