@@ -280,7 +280,11 @@ def feed_forward_cases(rng):
         Case("d_ff as wide as d_model, as many tokens", (draw(3, 3), weights(3, 3), "output")),
         Case("all sizes unequal", (draw(2, 3), weights(3, 5), "output")),
         Case("a batch, large numbers", ((10 * draw(2, 3, 4)).round(1), weights(4, 6), "output")),
-        Case("a gradient", (draw(3, 2), weights(2, 4), "gradient of expand.weight")),
+        Case(
+            "a gradient, by hand, of the sum of both tokens",  # none at exactly 0, where ReLU has no slope of its own
+            (x, shifted, "gradient of expand.weight"),
+            np.array([[3], [-2]], dtype=np.float32),
+        ),
     ]
 
 
