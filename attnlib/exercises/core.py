@@ -116,8 +116,8 @@ def judge(exercise: Exercise, answer: Callable, seed: int = 0) -> Verdict:
         lines += [f"Right in {faults.count('')} of {len(cases)} cases; the simplest that is not: {case.name}."]
     if kind in ("shape", "type", "value"):
         lines += wording.example(exercise, case, outcome)
-    if kind != "changed" and (changing := next((o for o in outcomes if o.changed), None)):
-        lines += ["Besides, " + wording.changed_input(exercise, answer, changing)]
+    if kind != "changed" and (place := next((i for i, o in enumerate(outcomes) if o.changed), None)) is not None:
+        lines += ["Besides, " + wording.changed_input(exercise, answer, cases[place], outcomes[place])]
     return Verdict("not yet", "\n".join([*lines, OURS]) + printed, known, case)
 
 

@@ -28,7 +28,7 @@ def describe(exercise: Any, answer: Callable, case: Case, outcome: Outcome, kind
         return f"It raises {one_line(outcome.error)}{own_line(outcome.error, answer)}"
     if kind == "changed":
         right = "The result is" if exact(case.expected) else "The numbers are"
-        return f"{right} right, but {changed_input(exercise, answer, outcome)}"
+        return f"{right} right, but {changed_input(exercise, answer, case, outcome)}"
     if isinstance(case.expected, tuple):
         return describe_part(exercise, answer, case, outcome)
     if exact(case.expected):
@@ -127,13 +127,15 @@ def example(exercise: Any, case: Case, outcome: Outcome) -> list[str]:
     return ["  " + row for row in rows]
 
 
-def changed_input(exercise: Any, answer: Callable, outcome: Outcome) -> str:
+def changed_input(exercise: Any, answer: Callable, case: Case, outcome: Outcome) -> str:
     """Name the arguments that were changed."""
     names = parameters(answer) if exercise.call is None else exercise.parameters
-    copy = "copy" if exercise.call is None else "clone"
     changed = [names[i] if i < len(names) else f"number {i + 1}" for i in outcome.changed]
     listed = " and ".join(f"`{name}`" for name in changed)
-    return f"it changes its input {listed}, which the caller still needs. Work on a copy: `{changed[0]} = {changed[0]}.{copy}()`."
+    copied = f"{changed[0]}.copy()" if exercise.call is None else f"{changed[0]}.clone()"
+    if isinstance(case.args[outcome.changed[0]], list):
+        copied = f"copy.deepcopy({changed[0]})"
+    return f"it changes its input {listed}, which the caller still needs. Work on a copy: `{changed[0]} = {copied}`."
 
 
 def literal(arg: Any, make: str = "np.array") -> str:
