@@ -49,7 +49,9 @@ def test_the_recorded_ablations_are_those_of_the_classifier(stored):
     right = maps.without_heads(model, maps.test_reviews(vocabulary, maps.N_REVIEWS))
     np.testing.assert_allclose(right.mean(axis=1), stored["without_heads"], atol=0.011)  # three may be at the border
     worse, better = stored["without_heads_turned"].T
-    np.testing.assert_allclose((worse - better) / maps.N_REVIEWS, stored["without_heads"][0] - stored["without_heads"][1:])
+    np.testing.assert_allclose(
+        (worse - better) / maps.N_REVIEWS, stored["without_heads"][0] - stored["without_heads"][1:]
+    )
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
