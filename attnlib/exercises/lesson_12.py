@@ -170,9 +170,10 @@ head_entropy_mistakes = [
         also=(lambda w, lengths: _rows(w).mean(),),
     ),
     Mistake(
-        "down the columns (axis −2): what a token is given, not what it gives",
+        # Columns of padding are 0, so that both ways give the same numbers.
+        "all cells are added up, also rows of padding: no row is left out, or columns (axis −2) are summed in place of rows",
         lambda w, lengths: _over_real(-torch.special.xlogy(w, w).sum(dim=-2), w, lengths),
-        "Add up a row and a column: which of them is 1? What one query hands out stands along the last axis.",
+        "Sum along the last axis, one number for each query. Then leave out the queries that are padding, and divide.",
     ),
     Mistake(
         "the rows are averaged first, then the entropy is taken",
@@ -279,6 +280,13 @@ def _with_residual(maps):
     return 0.5 * maps + 0.5 * torch.eye(maps.shape[-1])
 
 
+def _identity_behind(weights, multiply):
+    """Half of the identity is added after each product."""
+    maps = weights.mean(dim=-3)
+    identity = torch.eye(maps.shape[-1])
+    return functools.reduce(lambda rollout, layer: 0.5 * multiply(layer, rollout) + 0.5 * identity, maps, identity)
+
+
 rollout_mistakes = [
     Mistake(
         "the layers are multiplied in the wrong order",
@@ -305,6 +313,12 @@ rollout_mistakes = [
         lambda w: _with_residual(_product(_mixed(w, own=0.0, other=1.0))),
         "Every layer has a residual connection of its own. Mix the identity in before you multiply.",
         also=(lambda w: _with_residual(functools.reduce(torch.matmul, _mixed(w, own=0.0, other=1.0))),),
+    ),
+    Mistake(
+        "the identity is added to the product, not to the map",
+        lambda w: _identity_behind(w, lambda layer, rollout: layer @ rollout),
+        "The half that stays is what the token was *before this layer*: half of `rollout`. Mix first, then multiply.",
+        also=(lambda w: _identity_behind(w, lambda layer, rollout: rollout @ layer),),
     ),
     Mistake(
         "the first layer has no residual connection",
@@ -425,7 +439,7 @@ def ablate_cases(rng):
         Case("2 heads, 3 tokens look at 5, width 4, without head 1", arrays(2, 3, 5, 4, 1)),
         Case("4 heads, 2 tokens, width 3, without head 0", arrays(4, 2, 2, 3, 0)),
         Case("a batch of 2, 2 heads, 3 tokens, width 2, without head 1", arrays(2, 3, 3, 2, 1, 2)),
-        Case("batch 3, 4 heads, 2 tokens, width 2, without head 3", arrays(4, 2, 2, 2, 3, 3)),
+        Case("batch 3, 4 heads, 2 tokens, width 2, without head 2", arrays(4, 2, 2, 2, 2, 3)),
     ]
 
 
@@ -546,8 +560,13 @@ ablate_mistakes = [
     ),
     Mistake(
         "axis 0 instead of axis −3, which is the batch when there is one",
-        lambda w, v, h: _merge(_kept(w @ v, min(h, len(w) - 1), 0)),
+        lambda w, v, h: _merge(_kept(w @ v, h, 0)),
         "Right without a batch. Count from the other end: `found[..., head, :, :]`.",
+    ),
+    Mistake(
+        "axis 1 instead of axis −3, which are the queries when there is no batch",
+        lambda w, v, h: _merge(_kept(w @ v, h, 1)),
+        "Right with a batch in front, and only then. Count from the other end: `found[..., head, :, :]`.",
     ),
     Mistake(
         "the heads are added up",
@@ -654,7 +673,10 @@ deletion_mistakes = [
         "each step takes one word away and brings the last one back",
         _masks(lambda rank, k: rank != k - 1),
         "At step 2 two words are gone. Yours lacks one at each step.",
-        also=(_masks(lambda rank, k: rank != k),),
+        also=(
+            _masks(lambda rank, k: rank != k),
+            _masks(lambda rank, k: rank != (k - 1) % rank.shape[-1]),  # order[k - 1] of step 0 is the last word
+        ),
     ),
     Mistake(
         "the sign of the importance is dropped",

