@@ -96,9 +96,7 @@ class Assignment:
         lessons = list(lessons)
         for lesson in lessons:
             told = notebook_points(lesson)
-            tasks += [
-                Task(lesson, name, float(points.get(name, told.get(name, 1.0)))) for name in exercises_of(lesson)
-            ]
+            tasks += [Task(lesson, name, float(points.get(name, told.get(name, 1.0)))) for name in exercises_of(lesson)]
         return cls("lesson " + ", ".join(lessons), tuple(tasks))
 
     @classmethod

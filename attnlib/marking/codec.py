@@ -140,7 +140,7 @@ class _Reader:
         if tag == "s":
             return self._array(rest[0], ())[()]
         if tag == "O":
-            if not all(type(n) is int and 0 <= n for n in rest) or np.prod(rest, dtype=float) > MOST_NODES:
+            if not all(type(n) is int and n >= 0 for n in rest) or np.prod(rest, dtype=float) > MOST_NODES:
                 raise Unreadable("an array of objects that is too large")
             return np.full(rest, None, dtype=object)
         if tag == "y" and issubclass(getattr(np, rest[0]), np.generic):
@@ -155,7 +155,12 @@ class _Reader:
 
     def _array(self, dtype_text: str, shape: tuple) -> np.ndarray:
         dtype = np.dtype(dtype_text)
-        if dtype.kind not in KINDS or not dtype.itemsize or not all(type(n) is int and n >= 0 for n in shape) or len(shape) > 32:
+        if (
+            dtype.kind not in KINDS
+            or not dtype.itemsize
+            or not all(type(n) is int and n >= 0 for n in shape)
+            or len(shape) > 32
+        ):
             raise Unreadable("an array of an unknown kind")
         size = dtype.itemsize
         for n in shape:

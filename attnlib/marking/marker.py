@@ -1,64 +1,17 @@
-"""Marking one submission: questions to the student's process, and verdicts on what it answers."""
+"""Marking one submission after another, with the inputs of one secret seed."""
 
-import contextlib
 import secrets
-import time
 import warnings
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from attnlib.exercises.core import OURS, Verdict, judge
-from attnlib.marking.assignment import Assignment, Task
-from attnlib.marking.codec import Unreadable, pack, unpack
-from attnlib.marking.libraries import library_calls
-from attnlib.marking.prepared import Answer, Prepared
-from attnlib.marking.sandbox import NoSandbox, Sandbox, Server, ServerDied
+from attnlib.marking.assignment import Assignment
+from attnlib.marking.conversation import Conversation, Mark
+from attnlib.marking.prepared import Prepared
+from attnlib.marking.sandbox import NoSandbox, Sandbox
+from attnlib.marking.serving import Server, ServerDied
 from attnlib.marking.sources import NotSendable, Sources
-
-BUDGET = 120  # seconds for one submission, after which the rest of it is not judged
-NO_STATEMENT = b"\xff" * 4
-DEATHS = {
-    "T": "It did not come to an end: stopped after {wall} s. Does a loop never end?",
-    "C": "It did not come to an end: stopped after {seconds} s of computing. Does a loop never end?",
-    "K": "Its process was stopped by the system. Did it take too much memory?",
-    "S": "It crashed Python itself.",
-    "E": "It ended its own process (exit, os._exit).",
-    "B": "It wrote into the channel to the marker.",
-    "X": "It ended processes that are not its own.",
-}
-
-
-@dataclass
-class Mark:
-    """The verdict on one exercise of one submission."""
-
-    task: Task
-    status: str  # right, not yet, not started, missing, not judged
-    text: str
-    mistakes: list[str] = field(default_factory=list)
-    libraries: list[str] = field(default_factory=list)
-    case: str = ""
-
-    @property
-    def points(self) -> float:
-        """All of the exercise's points, or none."""
-        return self.task.points if self.status == "right" else 0.0
-
-    def as_dict(self) -> dict:
-        """For the journal."""
-        return {
-            "lesson": self.task.lesson,
-            "name": self.task.name,
-            "status": self.status,
-            "points": self.points,
-            "of": self.task.points,
-            "text": self.text,
-            "mistakes": self.mistakes,
-            "libraries": self.libraries,
-            "case": self.case,
-        }
 
 
 class Marker:
@@ -75,9 +28,11 @@ class Marker:
             warnings.simplefilter("ignore")
             self.prepared = [Prepared.of(task.lesson, task.exercise, seed) for task in assignment.tasks]
         self.server: Server | None = None
+        self._sources: dict[Any, Sources | None] = {}
+        self._check_order()
 
     def __enter__(self) -> "Marker":
-        self._start()
+        self.restart()
         self.prove()
         return self
 
@@ -85,10 +40,43 @@ class Marker:
         if self.server:
             self.server.close()
 
-    def _start(self) -> None:
+    def restart(self) -> None:
+        """Start the server, or start it again."""
         if self.server:
             self.server.close()
         self.server = Server(self.sandbox, self.assignment.needs_torch)
+
+    def forbidden(self, number: int) -> set[int]:
+        """What must not be sent before an exercise is judged: its solution, and those of the exercises after it."""
+        held = [item for p in self.prepared[number:] for item in (p.solution, p.reference, *p.accepts)]
+        return set(map(id, held))
+
+    def sources_of(self, item: Any) -> Sources:
+        """Source of a function of this package, with all that it needs."""
+        if item not in self._sources:
+            self._sources[item] = Sources()
+            self._sources[item].add(item)
+        return self._sources[item]
+
+    def sources_of_path(self, path: str) -> Sources | None:
+        """The same for a dotted path; None for what cannot be sent."""
+        if path not in self._sources:
+            self._sources[path] = sources = Sources()
+            try:
+                sources.give(*path.rsplit(".", 1))
+            except NotSendable:
+                self._sources[path] = None
+        return self._sources[path]
+
+    def _check_order(self) -> None:
+        for number, prepared in enumerate(self.prepared):
+            sources = self.sources_of(prepared.call) if prepared.call else Sources()
+            if leaked := self.forbidden(number) & sources.ids:
+                names = ", ".join(item.__name__ for item in sources.objects if id(item) in leaked)
+                raise ValueError(
+                    f"{prepared.name} is called with the help of {names}, which this assignment asks for later. Put "
+                    f"{prepared.name} after it."
+                )
 
     def prove(self) -> None:
         """Mark a notebook that is known to be right."""
@@ -107,7 +95,7 @@ class Marker:
                 with Conversation(self, cells) as conversation:
                     return conversation.marks(), conversation.about
             except ServerDied:
-                self._start()
+                self.restart()
                 if attempt == 2:
                     raise
         raise AssertionError
@@ -122,167 +110,3 @@ def right_cells(assignment: Assignment) -> list[str]:
     given = "\n".join(f"from {module} import {name}" for module, _, name in names)
     tasks = assignment.tasks
     return [*head, given, *(task.exercise.solution_source() for task in tasks)]
-
-
-class Conversation:
-    """All that is asked about one submission. If its process ends, a new one is brought to where the old one was."""
-
-    def __init__(self, marker: Marker, cells: list[str]):
-        self.marker, self.server, self.tasks = marker, marker.server, marker.assignment.tasks
-        self.read = {"do": "read", "cells": cells, "names": [task.name for task in self.tasks]}
-        self.events: list[dict] = []  # what a new process has to go through again
-        self.sent: set[str] = set()
-        self.skip: list[int] = []
-        self.started = time.monotonic()
-        self.alive, self.about = False, {}
-
-    def __enter__(self) -> "Conversation":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        if self.alive:
-            with contextlib.suppress(ServerDied):
-                self.server.end()
-
-    def ask(self, steps: list[dict]) -> tuple[list | None, bytes]:
-        """Replies to these steps, or None and how the process ended."""
-        replay = [] if self.alive else [self.read, *self.events]
-        for step in [*replay, *steps]:
-            if step["do"] == "load":
-                step["skip"] = self.skip
-        kind, data = self.server.ask(pack([*replay, *steps]))
-        self.alive = kind == b"O"
-        if not self.alive:
-            if data[:1] == b"X":
-                self.marker._start()
-                self.server = self.marker.server
-            return None, data
-        try:
-            replies = unpack(data)
-            assert type(replies) is list and len(replies) == len(replay) + len(steps)
-        except (Unreadable, AssertionError):
-            self.server.end()
-            self.alive = False
-            return None, b"B" + NO_STATEMENT
-        if replay and not self.about:
-            self.about = replies[0]
-        return replies[len(replay) :], b""
-
-    def marks(self) -> list[Mark]:
-        """A mark for each exercise."""
-        _, ended = self.ask([])
-        if ended:
-            said = "The notebook could not be read. " + self.death(ended)
-            return [Mark(task, "not yet", f"{task.name}: not yet. {said}") for task in self.tasks]
-        marks = []
-        for number, task in enumerate(self.tasks):
-            mark = self.judged(number)
-            if mark.status != "right":
-                self.bind(number)
-            marks.append(mark)
-        return marks
-
-    def judged(self, number: int) -> Mark:
-        """The mark for one exercise."""
-        task, place = self.tasks[number], self.about["places"].get(self.tasks[number].name)
-        if place is None:
-            blocking = self.about["blocking"].get(task.name)
-            said = f"Python could not read its cell: {blocking}." if blocking else "It is not in the notebook."
-            return Mark(task, "not yet" if blocking else "missing", f"{task.name}: {said}")
-        prepared = self.marker.prepared[number]
-        load = {"do": "load", "upto": place, "needed": self.about["needed"]}
-        function = prepared.call
-        run = {
-            "do": "run",
-            "name": task.name,
-            "call": [function.__module__, function.__name__] if function else None,
-            "cases": [*prepared.packed, prepared.packed[0]],
-        }
-        given = self.given(number)
-        while time.monotonic() - self.started < BUDGET:
-            replies, ended = self.ask([*given, load, run])
-            if not ended:
-                self.events += [*given, load]
-                return self.verdict(number, replies[-1])
-            if ended[1:] == NO_STATEMENT:
-                self.events += [*given, load]
-                return Mark(task, "not yet", f"{task.name}: not yet. {self.death(ended)}", libraries=self.calls(number))
-            self.skip.append(int.from_bytes(ended[1:], "little"))
-        return Mark(task, "not judged", f"{task.name}: not judged. The notebook took more than {BUDGET} s in all.")
-
-    def verdict(self, number: int, reply: dict) -> Mark:
-        """What the course's own judge says of an answer's outcomes."""
-        task, prepared, about = self.tasks[number], self.marker.prepared[number], self.about
-        problems = "".join(f" Cell {cell + 1} of the code: {text}." for cell, text in reply["problems"][:3])
-        wants_class = isinstance(prepared.solution, type)
-        if not reply["exists"]:
-            return Mark(task, "missing", f"{task.name}: its cell did not run.{problems}")
-        if reply["class"] != wants_class or not reply["callable"]:
-            kind, wanted = "a class" if reply["class"] else f"of type {reply['type']}", "class" if wants_class else "function"
-            return Mark(task, "not yet", f"{task.name}: not yet. It is {kind}; expected a {wanted}.")
-        try:
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                found = judge(prepared, Answer(prepared, reply))
-        except Exception as error:
-            said = f"What it returns cannot be looked at ({type(error).__name__})."
-            found = Verdict("not yet", f"{task.name}: not yet. {said}")
-        text = found.text.replace(f"\n{OURS}", "").replace(OURS, "").strip()
-        if found.status == "not started":
-            text = f"{task.name}: not started."
-        elif "NameError" in text or "ImportError" in text:
-            text += problems
-        names, case = [mistake.name for mistake in found.mistakes], found.case.name if found.case else ""
-        libraries = self.calls(number) if found.status != "not started" else []
-        assert about is self.about
-        return Mark(task, found.status, text, names, libraries, case)
-
-    def calls(self, number: int) -> list[str]:
-        """Library calls that do what the exercise asks for."""
-        name = self.tasks[number].name
-        return library_calls(name, self.about["answers"].get(name, {}).get("calls", []))
-
-    def forbidden(self, number: int) -> set[int]:
-        """What must not be sent before an exercise is judged: its solution, and those of the exercises after it."""
-        held = [x for p in self.marker.prepared[number:] for x in (p.solution, p.reference, *p.accepts)]
-        return {id(item) for item in held}
-
-    def given(self, number: int) -> list[dict]:
-        """Modules that the notebook may import by now, and the exercise's way of calling answers."""
-        sources, forbidden, about = Sources(), self.forbidden(number), self.about
-        for path in self.marker.assignment.given:
-            if path in about["attnlib"] and path not in self.sent:
-                with contextlib.suppress(NotSendable):
-                    tried = Sources()
-                    tried.give(*path.rsplit(".", 1))
-                    if not forbidden & set(map(id, tried.objects)):
-                        sources.give(*path.rsplit(".", 1))
-                        self.sent.add(path)
-        call = self.marker.prepared[number].call
-        if call:
-            sources.add(call)
-        if leaked := forbidden & set(map(id, sources.objects)):
-            names = [item.__name__ for item in sources.objects if id(item) in leaked]
-            raise ValueError(
-                f"{self.tasks[number].name} is called with the help of {', '.join(names)}, which this assignment asks for "
-                "later. Put it after them."
-            )
-        return [{"do": "modules", "texts": sources.texts()}] if sources.order else []
-
-    def bind(self, number: int) -> None:
-        """From now on the solution stands for the answer, as in the notebook, so that one slip costs one exercise."""
-        solution, name = self.marker.prepared[number].solution, self.tasks[number].name
-        sources = Sources()
-        sources.add(solution)
-        if self.forbidden(number + 1) & set(map(id, sources.objects)):
-            return  # it calls what is still to be judged
-        line = f"from {solution.__module__} import {solution.__name__} as {name}"
-        steps = [{"do": "modules", "texts": sources.texts()}, {"do": "bind", "source": line}]
-        if self.alive:
-            self.ask(steps)
-        self.events += steps
-
-    def death(self, ended: bytes) -> str:
-        """How a process ended, in a sentence."""
-        sandbox = self.marker.sandbox
-        return DEATHS[ended[:1].decode("latin-1")].format(wall=sandbox.wall, seconds=sandbox.seconds)

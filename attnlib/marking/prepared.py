@@ -30,7 +30,11 @@ class Prepared(Exercise):
         for number, args in enumerate(draw(np.random.default_rng([seed, 1])), start=1):
             case = Case(f"drawn for this run, number {number}", args)
             cases.append(case._replace(expected=exercise.run(exercise.reference, case).value))
-        for name, value in {"known": cases, "memory": {}, "packed": [pack_args(exercise, case) for case in cases]}.items():
+        for name, value in {
+            "known": cases,
+            "memory": {},
+            "packed": [pack_args(exercise, case) for case in cases],
+        }.items():
             object.__setattr__(prepared, name, value)
         return prepared
 

@@ -24,10 +24,14 @@ class Sources:
     """Modules made of parts: `add` an object of attnlib, and what it refers to comes along."""
 
     def __init__(self) -> None:
-        self.parts: dict[str, list[str]] = {}  # by module, in an order that can be run
-        self.order: list[str] = []
+        self.order: list[str] = []  # parts, each below the name of its module, in an order that can be run
         self.objects: list[Any] = []
         self.seen: set[tuple] = set()
+
+    @property
+    def ids(self) -> set[int]:
+        """What went along, by identity."""
+        return set(map(id, self.objects))
 
     def texts(self) -> list[list[str]]:
         """Pairs of a module's name and a source, in the order in which they are to be run."""
@@ -64,7 +68,9 @@ class Sources:
     def _add_name(self, module: str, name: str, value: Any, attributes: set[str]) -> None:
         if isinstance(value, types.ModuleType):
             if not is_ours(value.__name__):
-                self._write(module, f"import {value.__name__} as {name}" if name != value.__name__ else f"import {name}")
+                self._write(
+                    module, f"import {value.__name__} as {name}" if name != value.__name__ else f"import {name}"
+                )
                 return
             for attribute in sorted(attributes):
                 self.give(value.__name__, attribute)

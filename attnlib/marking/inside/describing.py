@@ -28,7 +28,9 @@ def described(notebook: Notebook, names: list[str]) -> dict[str, Any]:
         name: why
         for number, why in notebook.unread.items()
         for name in names
-        if re.search(rf"^\s*(async\s+)?(def|class)\s+{name}\b|^\s*{name}\s*=", notebook.cells[number][:LONGEST_CELL], re.M)
+        if re.search(
+            rf"^\s*(async\s+)?(def|class)\s+{name}\b|^\s*{name}\s*=", notebook.cells[number][:LONGEST_CELL], re.M
+        )
     }
     attnlib = sorted({path for path in notebook.aliases.values() if path.split(".")[0] == "attnlib"})
     return {

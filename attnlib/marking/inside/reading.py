@@ -117,7 +117,7 @@ def binds(node: ast.stmt) -> set[str]:
 
 def at_top(node: ast.AST) -> list[ast.AST]:
     """The parts of a statement that run in the notebook's own namespace."""
-    if isinstance(node, DEFINITIONS) or isinstance(node, ast.Lambda):
+    if isinstance(node, (*DEFINITIONS, ast.Lambda)):
         return [node]
     return [node, *(part for child in ast.iter_child_nodes(node) for part in at_top(child))]
 
