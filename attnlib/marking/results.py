@@ -115,7 +115,7 @@ def alike(entries: list[dict], assignment: Assignment) -> dict[str, list[str]]:
     Compared is the shape of the code: names, comments, docstrings and layout do not count. Answers that are shaped like the
     course's own, and answers that many have, do not count either.
     """
-    usual = {(task.name, shape_of(ast.parse(task.exercise.solution_source()).body[0])) for task in assignment.tasks}
+    usual = {(task.name, shape_of(ast.parse(task.exercise.solution_source()))) for task in assignment.tasks}
     holders = defaultdict(list)
     for entry in entries:
         started = {mark["name"] for mark in entry["exercises"] if mark["status"] in ("right", "not yet")}

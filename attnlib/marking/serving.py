@@ -60,8 +60,9 @@ class Server:
             self._write(struct.pack("<I", len(data)) + data)
             kind, _ = self._read(time.monotonic() + 120)
         except ServerDied as error:
+            said = self.said() or error
             self.close()
-            raise NoSandbox(f"the sandbox ({sandbox.mode}) does not start: {self.said() or error}") from None
+            raise NoSandbox(f"the sandbox ({sandbox.mode}) does not start: {said}") from None
         assert kind == b"H"
 
     def ask(self, data: bytes) -> tuple[bytes, bytes]:
@@ -83,6 +84,7 @@ class Server:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
         self.process.stdout.close()
+        self.errors.close()
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def said(self) -> str:

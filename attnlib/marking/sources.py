@@ -5,6 +5,7 @@ marker can make sure that no solution is among it.
 """
 
 import ast
+import functools
 import importlib
 import inspect
 import sys
@@ -85,6 +86,9 @@ class Sources:
             self._write(module, f"from {origin[0]} import {origin[1]} as {name}")
         elif is_plain(value):
             self._write(module, f"{name} = {value!r}")
+        elif source := assignment(module, name):
+            self._add_names(module, source)
+            self._write(module, source)
         else:
             raise NotSendable(f"{module}.{name} is of type {type(value).__name__}, which cannot be sent as source")
 
@@ -113,6 +117,27 @@ def home(name: str, value: Any) -> tuple[str, str] | None:
         if module and known and getattr(sys.modules.get(module), known, None) is value:
             return module, known
     return None
+
+
+@functools.cache
+def assignments(module: str) -> dict[str, str]:
+    """Sources of the assignments at a module's top level, by name."""
+    source = inspect.getsource(sys.modules[module])
+    found = {}
+    for node in ast.parse(source).body:
+        if isinstance(node, (ast.Assign, ast.AnnAssign)):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                found |= {
+                    part.id: ast.get_source_segment(source, node)
+                    for part in ast.walk(target)
+                    if isinstance(part, ast.Name)
+                }
+    return found
+
+
+def assignment(module: str, name: str) -> str:
+    """Source of the assignment that gives a constant its value; empty if there is none."""
+    return assignments(module).get(name, "")
 
 
 def is_plain(value: Any) -> bool:

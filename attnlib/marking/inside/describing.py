@@ -17,12 +17,15 @@ def described(notebook: Notebook, names: list[str]) -> dict[str, Any]:
     for name in names:
         node = definition(notebook, name)
         if node is not None:
-            helpers = [notebook.statements[i].node for i in needed(notebook, [name])]
+            others = set(names) - {name}
+            parts = [s for s in map(notebook.statements.__getitem__, needed(notebook, [name])) if not s.binds & others]
+            own = [s.node for s in parts if not isinstance(s.node, (ast.Import, ast.ImportFrom))]
+            code = ast.Module(own, [])
             answers[name] = {
-                "shape": shape_of(node),
-                "size": sum(1 for _ in ast.walk(node)),
-                "text": hashlib.sha256(ast.unparse(node).encode("utf-8", "replace")).hexdigest()[:16],
-                "calls": sorted(set().union(*(called(part, notebook.aliases) for part in [node, *helpers]))),
+                "shape": shape_of(code),
+                "size": sum(1 for _ in ast.walk(code)),
+                "text": hashlib.sha256(ast.unparse(code).encode("utf-8", "replace")).hexdigest()[:16],
+                "calls": sorted(set().union(*(called(s.node, notebook.aliases) for s in parts), set())),
             }
     blocking = {
         name: why
@@ -61,7 +64,7 @@ def called(node: ast.AST, aliases: dict[str, str]) -> set[str]:
     return found
 
 
-def shape_of(node: ast.stmt) -> str:
+def shape_of(node: ast.AST) -> str:
     """A hash of the code that does not see names of its own, texts, annotations or layout."""
     names: dict[str, str] = {}
 

@@ -162,7 +162,7 @@ def needed(notebook: Notebook, names: list[str]) -> list[int]:
         reached |= more
     if reached & REFLECTION:
         return list(range(len(statements)))
-    return [i for i, s in enumerate(statements) if s.binds & (reached | {"*"}) or "__future__" in ast.dump(s.node)[:60]]
+    return [i for i, s in enumerate(statements) if s.binds & (reached | {"*"})]
 
 
 def places(notebook: Notebook, names: list[str]) -> dict[str, int]:
