@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 KINDS = "biufcSU"  # of arrays that pass as they are
-MOST_NODES, DEEPEST, LONGEST = 200_000, 30, 200_000  # items, nesting, characters of a string
+MOST_NODES, DEEPEST, LONGEST = 200_000, 30, 250_000  # items, nesting, characters of a string
 PLAIN = (type(None), bool, float)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from attnlib.exercises.core import OURS, Verdict, judge
 from attnlib.marking.assignment import Task
 from attnlib.marking.codec import Unreadable, pack, unpack
+from attnlib.marking.inside.reading import LONGEST_CELL
 from attnlib.marking.libraries import library_calls
 from attnlib.marking.prepared import Answer
 from attnlib.marking.serving import ServerDied
@@ -64,6 +65,7 @@ class Conversation:
 
     def __init__(self, marker: Any, cells: list[str]):
         self.marker, self.server, self.tasks = marker, marker.server, marker.assignment.tasks
+        cells = [cell[: LONGEST_CELL + 1] for cell in cells]  # one that is longer is not read
         self.read = {"do": "read", "cells": cells, "names": [task.name for task in self.tasks]}
         self.events: list[dict] = []  # what a new process has to go through again
         self.sent: set[str] = set()
@@ -135,12 +137,18 @@ class Conversation:
             "cases": [*prepared.packed, prepared.packed[0]],
         }
         given = [*self.waiting, *self.given(number)]
-        self.waiting = []
+        self.waiting, babbled = [], False
         while time.monotonic() - self.started < BUDGET:
             replies, ended = self.ask([*given, load, run])
             if not ended:
                 self.events += [*given, load]
+                if replies[-1]["busy"]:
+                    self.server.end()  # the next exercise gets a fresh process
+                    self.alive = False
                 return self.verdict(number, replies[-1])
+            if ended[:1] == b"B" and not babbled:
+                babbled = True  # perhaps processes that an earlier answer started; in a fresh process they are not
+                continue
             if ended[1:] == NO_STATEMENT:
                 self.events += [*given, load]
                 return Mark(task, "not yet", f"{task.name}: not yet. {self.death(ended)}", libraries=self.calls(number))

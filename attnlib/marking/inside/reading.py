@@ -5,6 +5,7 @@ it imports nothing of attnlib.
 """
 
 import ast
+import builtins
 import re
 import warnings
 from dataclasses import dataclass, field
@@ -154,24 +155,35 @@ def imported(node: ast.stmt) -> dict[str, str]:
 
 def needed(notebook: Notebook, names: list[str]) -> list[int]:
     """Numbers of the statements that these names rest on; all of them if the code looks its own names up."""
-    statements = notebook.statements
-    reached, frontier = set(names), set(names)
-    while frontier:
-        more = set().union(*(s.uses | s.binds for s in statements if s.binds & frontier), set())
-        frontier = more - reached
-        reached |= more
-    if reached & REFLECTION:
+    statements, names_reached = notebook.statements, reached(notebook, names)
+    if names_reached & REFLECTION:
         return list(range(len(statements)))
-    return [i for i, s in enumerate(statements) if s.binds & (reached | {"*"})]
+    return [i for i, s in enumerate(statements) if s.binds & (names_reached | {"*"})]
+
+
+def reached(notebook: Notebook, names: list[str]) -> set[str]:
+    """These names and all that they rest on."""
+    found, frontier = set(names), set(names)
+    while frontier:
+        more = set().union(*(s.uses | s.binds for s in notebook.statements if s.binds & frontier), set())
+        frontier = more - found
+        found |= more
+    return found
 
 
 def places(notebook: Notebook, names: list[str]) -> dict[str, int]:
-    """After how many statements each name is judged: after its newest definition and its last check."""
-    found = {}
+    """After how many statements each name is judged: after its newest definition, its last check, and late helpers.
+
+    A helper that is defined only further down was there when its author, who runs cells in any order, ran the check.
+    """
+    found, first = {}, {}
+    for i, statement in reversed(list(enumerate(notebook.statements))):
+        first |= dict.fromkeys(statement.binds, i + 1)
     for name in names:
         newest = max((i + 1 for i, s in enumerate(notebook.statements) if name in s.binds), default=None)
         if newest is not None:
-            found[name] = max(newest, notebook.checks.get(name, 0))
+            helpers = reached(notebook, [name]) - set(names) - set(dir(builtins))
+            found[name] = max(newest, notebook.checks.get(name, 0), *(first.get(helper, 0) for helper in helpers))
     return found
 
 

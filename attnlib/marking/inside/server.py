@@ -96,7 +96,8 @@ def manage(settings: dict) -> int:
 def exchange(settings: dict, request: tuple[bytes, bytes], into: int, out: int) -> tuple[bytes, bytes]:
     """Hand a request over and wait for its reply; the kind D if there is none, with the last progress that was told."""
     deadline, progress = time.monotonic() + settings["wall"], b"\xff" * 4
-    rest = memoryview(request[0] + struct.pack("<I", len(request[1])) + request[1])
+    sign = os.urandom(8)  # replies to earlier requests, from processes that an answer has started, do not count
+    rest = memoryview(request[0] + struct.pack("<I", len(request[1]) + len(sign)) + sign + request[1])
     received = bytearray()
     while True:
         left = deadline - time.monotonic()
@@ -122,9 +123,9 @@ def exchange(settings: dict, request: tuple[bytes, bytes], into: int, out: int) 
                 break
             data = bytes(received[5 : 5 + length])
             del received[: 5 + length]
-            if kind == b"O":
-                return (kind, data) if not received else (b"D", b"B" + progress)
-            progress = data
+            if kind == b"O" and data[: len(sign)] == sign:
+                return kind, data[len(sign) :]
+            progress = data if kind == b"P" else progress
 
 
 def reason(settings: dict, data: bytes, status: int, seconds: float) -> bytes:

@@ -9,9 +9,11 @@ import contextlib
 import functools
 import inspect
 import linecache
+import os
 import signal
 import struct
 import sys
+import threading
 import traceback
 import types
 from collections.abc import Callable
@@ -23,6 +25,7 @@ from attnlib.marking.inside.describing import described
 from attnlib.marking.inside.reading import Notebook, read
 from attnlib.marking.inside.wire import make_module, read_frame, write_frame
 
+SIGN = 8  # bytes, by which a reply is known to belong to its request
 STATEMENT_SECONDS = 3.0  # after which a statement of the notebook is given up
 
 
@@ -92,11 +95,12 @@ class Student:
         about = {"exists": name in self.space, "class": inspect.isclass(answer), "callable": callable(answer)}
         about |= {"type": type(answer).__name__, "problems": self.problems[:20], "parameters": parameters(answer)}
         if not about["callable"]:
-            return about | {"outcomes": []}
+            return about | {"outcomes": [], "busy": False}
         file = source_file(answer)
         if call:
             answer = functools.partial(getattr(sys.modules[call[0]], call[1]), answer)
-        return about | {"outcomes": [outcome(answer, list(unpack(args, formulas=True)), file) for args in cases]}
+        outcomes = [outcome(answer, list(unpack(args, formulas=True)), file) for args in cases]
+        return about | {"outcomes": outcomes, "busy": busy()}
 
 
 def outcome(function: Callable, args: list, file: str) -> list:
@@ -114,6 +118,14 @@ def outcome(function: Callable, args: list, file: str) -> list:
     except Unreadable as caught:
         parts, error = [pack(None), pack(())], error or Unfit(f"What it returns is {caught}.")
     return [*parts, *told(error, file), str(printed.text)[:10_000]]
+
+
+def busy() -> bool:
+    """Whether the answer has left threads or processes behind, which would meddle with the next one."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+        return True
+    return threading.active_count() > 1
 
 
 def told(error: BaseException | None, file: str) -> list:
@@ -171,9 +183,13 @@ def serve(requests: int, replies: int) -> None:
     def tell(progress: bytes) -> None:
         write_frame(replies, b"P", progress)
 
-    student = Student(tell)
+    student, own = Student(tell), os.getpid()
     while True:
         request = read_frame(requests)
         if request is None:
             return
-        write_frame(replies, b"O", pack(student.answer(unpack(request[1], formulas=True))))
+        sign, data = request[1][:SIGN], request[1][SIGN:]
+        reply = pack(student.answer(unpack(data, formulas=True)))
+        if os.getpid() != own:
+            os._exit(0)  # a fork that an answer made, and that came back from it
+        write_frame(replies, b"O", sign + reply)
