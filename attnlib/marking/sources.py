@@ -13,6 +13,8 @@ import textwrap
 import types
 from typing import Any
 
+from attnlib.marking.inside.reading import uses
+
 AS_THEY_ARE = ("attnlib.exercises.compare", "attnlib.exercises.modules")  # sent whole: they hold no solution
 PLAIN = (int, float, str, bool, type(None), complex, bytes)
 
@@ -61,7 +63,7 @@ class Sources:
         for part in ast.walk(tree):
             if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
                 attributes.setdefault(part.value.id, set()).add(part.attr)
-        for name in sorted({part.id for part in ast.walk(tree) if isinstance(part, ast.Name)} & set(space)):
+        for name in sorted(uses(tree) & set(space)):
             if (module, "=" + name) not in self.seen:
                 self.seen.add((module, "=" + name))
                 self._add_name(module, name, space[name], attributes.get(name, set()))
