@@ -16,7 +16,7 @@ def fresh(code):
         ("attnlib", ["numpy", "matplotlib", "torch", "IPython"]),
         ("attnlib.numpy", ["matplotlib", "torch", "scipy", "pandas", "IPython"]),
         ("attnlib.data.sentence", ["matplotlib", "torch"]),
-        ("attnlib.exercises.lesson_02", ["matplotlib", "torch", "IPython", "nbgrader"]),
+        ("attnlib.exercises.lesson_02", ["matplotlib", "torch", "IPython", "nbgrader", "attnlib.marking", "joblib"]),
         ("attnlib.plots", ["torch", "seaborn", "pandas", "scipy", "attnlib.exercises"]),
         ("attnlib.environment", ["torch", "matplotlib"]),
         ("attnlib.torch", ["matplotlib", "seaborn", "pandas", "attnlib.exercises", "attnlib.plots", "IPython"]),

@@ -31,9 +31,7 @@ GIVEN = {
     "05": ("attnlib.numpy.attention_scores", "attnlib.numpy.scaled_dot_product_attention", "attnlib.numpy.softmax"),
     "06": ("attnlib.numpy.attention_scores", "attnlib.numpy.scaled_dot_product_attention", "attnlib.numpy.softmax"),
     "07": ("attnlib.numpy.scaled_dot_product_attention", "attnlib.numpy.softmax"),
-    "08": ("attnlib.torch.MultiHeadAttention",),
-    "09": ("attnlib.torch.MultiHeadAttention",),
-    "10": (),
+    "09": ("attnlib.torch.LayerNorm", "attnlib.torch.MultiHeadAttention"),
 }
 
 

@@ -195,7 +195,8 @@ class Conversation:
         for path in marker.assignment.given:
             if path in self.about["attnlib"] and path not in self.sent:
                 sources = marker.sources_of_path(path)
-                if sources and not marker.forbidden(number) & sources.ids:
+                asked = {squeezed(prepared.name) for prepared in marker.prepared[number:]}
+                if sources and not marker.forbidden(number) & sources.ids and squeezed(path) not in asked:
                     texts += sources.texts()
                     self.sent.add(path)
         if call := marker.prepared[number].call:
@@ -215,3 +216,8 @@ class Conversation:
         """How a process ended, in a sentence."""
         sandbox = self.marker.sandbox
         return DEATHS[ended[:1].decode("latin-1")].format(wall=sandbox.wall, seconds=sandbox.seconds)
+
+
+def squeezed(path: str) -> str:
+    """The last name of a path without case and underscores: LayerNorm is layer_norm."""
+    return path.rpartition(".")[2].replace("_", "").lower()

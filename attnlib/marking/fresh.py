@@ -54,6 +54,11 @@ def _slopes(rng: np.random.Generator) -> list[tuple]:
     return [(8, n_query, n_key), (4, n_query + 1, n_key)]
 
 
+def _encoder(rng: np.random.Generator) -> list[tuple]:
+    n_layers, n_heads, d_head, d_ff, n_symbols = _whole(rng, (2, 9), (2, 6), (2, 9), (20, 90), (0, 99))
+    return [(n_layers, n_heads * d_head, n_heads, d_ff, n_symbols)]
+
+
 DRAWN: dict[str, Draw] = {
     "01-sequential_steps": lambda rng: [_whole(rng, (20, 90), (2, 9)), _whole(rng, (100, 900), (10, 60))],
     "02-query_matrix": lambda rng: [(float(rng.integers(21, 60)),), (float(rng.integers(41, 99)) / 2,)],
@@ -66,4 +71,6 @@ DRAWN: dict[str, Draw] = {
     "06-shift_rotation": _shift,
     "06-reversal_matrix": _reversal,
     "06-alibi_bias": _slopes,
+    "08-from_key_padding_mask": lambda rng: [(rng.random((3, 7)) < 0.5,), (rng.random((2, 4)) < 0.5,)],
+    "09-transformer_parameters": _encoder,
 }

@@ -43,6 +43,7 @@ class Student:
         self.space = vars(self.main)
         sys.modules["__main__"] = self.main
         self.problems: list[list] = []
+        self.later: list[tuple[ast.ImportFrom, int]] = []  # imports of what is not given yet
 
     def answer(self, request: list[dict]) -> list:
         """Carry out one request: a list of steps, each a dict whose `do` names a method."""
@@ -63,7 +64,11 @@ class Student:
 
     def do_load(self, upto: int, needed: list[int], skip: list[int]) -> None:
         """Run the statements that are needed, up to a place, each alone."""
-        skipped = set(skip)
+        skipped, later = set(skip), self.later
+        self.later = []
+        for node, cell in later:
+            if node.names[0].asname or node.names[0].name not in self.space:
+                self._execute(node, cell)
         for number in needed:
             if self.done <= number < upto and number not in skipped:
                 self.tell(struct.pack("<I", number))  # if this one ends the process, the marker knows which it was
@@ -77,13 +82,18 @@ class Student:
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "attnlib":
             nodes = [ast.copy_location(ast.ImportFrom(node.module, [a], node.level), node) for a in node.names]
         for part in nodes:
-            try:
-                code = compile(ast.Module([part], []), file_of_cell(statement.cell), "exec", dont_inherit=True)
-                with quiet(Printed()), at_most(STATEMENT_SECONDS):
-                    exec(code, self.space)
-            except BaseException as error:
-                said = f"it took more than {STATEMENT_SECONDS:g} s" if isinstance(error, Late) else text_of(error)
-                self.problems.append([statement.cell, f"{type(error).__name__}: {said[:300]}"])
+            self._execute(part, statement.cell)
+
+    def _execute(self, node: ast.stmt, cell: int) -> None:
+        try:
+            code = compile(ast.Module([node], []), file_of_cell(cell), "exec", dont_inherit=True)
+            with quiet(Printed()), at_most(STATEMENT_SECONDS):
+                exec(code, self.space)
+        except BaseException as error:
+            if isinstance(error, ImportError) and isinstance(node, ast.ImportFrom):
+                self.later.append((node, cell))
+            said = f"it took more than {STATEMENT_SECONDS:g} s" if isinstance(error, Late) else text_of(error)
+            self.problems.append([cell, f"{type(error).__name__}: {said[:300]}"])
 
     def do_bind(self, source: str) -> None:
         """Run a solution's source, as the check binds it: after its exercise has been judged."""
