@@ -3,7 +3,6 @@
 import ast
 import contextlib
 import csv
-import fcntl
 import json
 import os
 from collections import defaultdict
@@ -30,6 +29,8 @@ class Journal:
         return tuple(entry[name] for name in ("id", "hash", "digest", "version", "sandbox"))
 
     def __enter__(self) -> "Journal":
+        import fcntl  # not on Windows, where there is no sandbox either
+
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.file = self.path.open("a+b")
         try:

@@ -85,6 +85,34 @@ def test_walls(marker, body, said):
     assert said in text, text
 
 
+def test_an_installed_copy_of_the_solutions_is_hidden_or_stops_the_run(sandbox, tmp_path, monkeypatch):
+    from attnlib.marking import sandbox as made
+    from attnlib.marking.assignment import Assignment
+    from attnlib.marking.marker import Marker
+    from attnlib.marking.sandbox import NoSandbox
+
+    if sandbox.mode != "unshare":
+        pytest.skip("a container has what its image has")
+    tmp_path.chmod(0o755)
+    shutil.copytree(ROOT / "attnlib", tmp_path / "attnlib")
+    folders = made.library_folders()
+    monkeypatch.setattr(made, "library_folders", lambda: [*folders, str(tmp_path)])
+    body = """
+    import sys
+    for name in [name for name in sys.modules if name.startswith("attnlib")]: del sys.modules[name]
+    try:
+        import attnlib.numpy
+    except ImportError:
+        raise ValueError("hidden: " + str("attnlib" in __import__("os").listdir(sys.path[-1])))
+    """
+    with Marker(Assignment.of_lessons(["00"]), sandbox) as marker:
+        marks, _ = marker.mark([inside(textwrap.dedent(body), "total", "values")])
+        assert "hidden: True" in marks[0].text, marks[0].text
+    monkeypatch.setattr(made, "hidden_folders", lambda path: [])
+    with pytest.raises(NoSandbox, match="the solutions can be imported there"):
+        Marker(Assignment.of_lessons(["00"]), sandbox).__enter__()
+
+
 def test_memory_of_another_student_is_not_inherited(marker):
     """What one student's process was sent is nowhere in the next one's memory."""
     secret = "the_secret_" + os.urandom(8).hex()

@@ -8,6 +8,7 @@ holds another student's code or a solution.
 import contextlib
 import gc
 import importlib
+import importlib.machinery
 import os
 import select
 import signal
@@ -23,6 +24,9 @@ def main(settings: dict, modules: list[list[str]]) -> None:
     """Go behind the wall, import, and serve until the marker closes the pipe."""
     jail.enter(settings)
     sys.path[:] = [*sys.path, *settings["path"]]
+    seen = importlib.machinery.PathFinder.find_spec("attnlib", sys.path)
+    if seen and seen.origin and settings["mode"] != "plain":
+        sys.exit(f"the solutions can be imported there, from {seen.origin}")
     for name in settings["imports"]:
         importlib.import_module(name)
     for name, source in modules:
