@@ -25,7 +25,12 @@ GIVEN = {
         "attnlib.numpy.orthogonal",
         "attnlib.numpy.readout_accuracy",
     ),
-    "02": ("attnlib.numpy.mean_of_values",),
+    "02": (
+        "attnlib.numpy.mean_of_values",
+        "attnlib.data.sentence.FEATURES",
+        "attnlib.data.sentence.features",
+        "attnlib.data.sentence.tokens",
+    ),
     "03": ("attnlib.numpy.softmax", "attnlib.numpy.steer_query"),
     "04": ("attnlib.numpy.attention_scores", "attnlib.numpy.scaled_dot_product_attention", "attnlib.numpy.softmax"),
     "05": ("attnlib.numpy.attention_scores", "attnlib.numpy.scaled_dot_product_attention", "attnlib.numpy.softmax"),

@@ -142,7 +142,7 @@ class Conversation:
             replies, ended = self.ask([*given, load, run])
             if not ended:
                 self.events += [*given, load]
-                if replies[-1]["busy"]:
+                if not sound(replies[-1]) or replies[-1]["busy"]:
                     self.server.end()  # the next exercise gets a fresh process
                     self.alive = False
                 return self.verdict(number, replies[-1])
@@ -158,6 +158,8 @@ class Conversation:
     def verdict(self, number: int, reply: dict) -> Mark:
         """What the course's own judge says of an answer's outcomes."""
         task, prepared = self.tasks[number], self.marker.prepared[number]
+        if not sound(reply):
+            return Mark(task, "not yet", f"{task.name}: not yet. {DEATHS['B']}")
         problems = "".join(f" Cell {cell + 1} of the code: {text}." for cell, text in reply["problems"][:3])
         wants_class = isinstance(prepared.solution, type)
         if not reply["exists"]:
@@ -193,7 +195,8 @@ class Conversation:
         """Modules that the notebook may import by now, and the exercise's way of calling answers."""
         marker, texts = self.marker, []
         for path in marker.assignment.given:
-            if path in self.about["attnlib"] and path not in self.sent:
+            wanted = any(path == one or path.startswith(one + ".") for one in self.about["attnlib"])
+            if wanted and path not in self.sent:
                 sources = marker.sources_of_path(path)
                 asked = {squeezed(prepared.name) for prepared in marker.prepared[number:]}
                 if sources and not marker.forbidden(number) & sources.ids and squeezed(path) not in asked:
@@ -216,6 +219,16 @@ class Conversation:
         """How a process ended, in a sentence."""
         sandbox = self.marker.sandbox
         return DEATHS[ended[:1].decode("latin-1")].format(wall=sandbox.wall, seconds=sandbox.seconds)
+
+
+def sound(reply: Any) -> bool:
+    """Whether a reply to `run` has the parts of one. What is in its outcomes is looked at with care later."""
+    kinds = {"exists": bool, "class": bool, "callable": bool, "busy": bool, "type": str, "problems": list}
+    kinds |= {"parameters": list, "outcomes": list}
+    if type(reply) is not dict or any(type(reply.get(name)) is not kind for name, kind in kinds.items()):
+        return False
+    pairs = [part for part in reply["problems"] if type(part) is list and [type(item) for item in part] == [int, str]]
+    return len(pairs) == len(reply["problems"])
 
 
 def squeezed(path: str) -> str:

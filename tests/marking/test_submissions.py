@@ -127,6 +127,12 @@ HARMLESS = {
     ],
     "top-level await": ["import asyncio\nawait asyncio.sleep(0)", *GOOD],
     "lone surrogate": ["text = '\ud800'", *GOOD],
+    "what the lesson imports": [
+        "from attnlib.data import recorded, sentence",
+        *GOOD,
+        R["query_matrix"].replace("query_matrix", "with_names") + "\n\ndef query_matrix(strength):\n"
+        "    assert sentence.FEATURES.index('living') == 1\n    return with_names(strength)",
+    ],
     "checks deleted": [sample.IMPORTS, *R.values()],
 }
 

@@ -48,7 +48,7 @@ def test_what_a_student_can_see_and_touch(marker):
     body = """
     import os
     seen = []
-    for top in ("/", "/root", "/home", "/work", "/tmp", "/usr", "/etc", "/proc", "/student", "/var", "/opt", "/mnt"):
+    for top in ("/", "/root", "/home", "/tmp", "/usr", "/etc", "/proc", "/student", "/var", "/opt", "/mnt"):
         if os.path.isdir(top): seen.append(top + ":" + ",".join(sorted(os.listdir(top))[:40]))
     for path in ("/x", "/usr/lib/x", "/etc/x", "/proc/x"):
         try: open(path, "w"); seen.append("WROTE " + path)
@@ -59,7 +59,7 @@ def test_what_a_student_can_see_and_touch(marker):
     raise ValueError(" ".join(seen)[:1900])
     """
     text = probe(marker, textwrap.dedent(body))
-    assert "WROTE" not in text and "PROCESS" not in text and "/work" not in text and "/home" not in text, text
+    assert "WROTE" not in text and "PROCESS" not in text and "/home" not in text, text
     for name in ("passwd", "ipynb", "attnlib", "var:", "mnt:"):
         assert name not in text, text
 
@@ -124,6 +124,33 @@ def test_memory_of_another_student_is_not_inherited(marker):
     raise ValueError("FOUND" if found else "nothing there")
     """
     assert "nothing there" in probe(marker, textwrap.dedent(body))
+
+
+FORGED = """
+from attnlib.marking.inside import student
+student.Student.do_run = lambda self, **step: REPLY
+"""
+REPLIES = [
+    "None",
+    "{}",
+    "dict(exists=True)",
+    "[1]",
+    "'right'",
+    "dict(exists=True, outcomes=[[b'', b'', None, None, '']] * 12)",
+]
+WHOLE = "dict(exists=True, callable=True, busy=False, type='f', problems=[], parameters=[3], outcomes={}) | {{'class': False}}"
+REPLIES += [
+    WHOLE.format(outcomes)
+    for outcomes in ("[]", "[1] * 12", "[[b'', b'', None, None, '']] * 12", "[[1, 2, 3, 4, 5]] * 12")
+]
+REPLIES += [WHOLE.format("[[b'x', b'y', ['exec', 'builtins', ['1/0'], 3], 4, 5]] * 12")]
+
+
+@pytest.mark.parametrize("reply", REPLIES)
+def test_a_forged_reply_is_a_wrong_answer(mark, reply):
+    forged = "def trick():\n" + "\n".join("    " + line for line in FORGED.replace("REPLY", reply).strip().splitlines())
+    forged += "\n    return 1\nscale = trick()\ndef softmax(scores):\n    return scores * scale"
+    assert "right" not in mark(WRONG, forged).values()
 
 
 def test_nothing_outlives_its_submission(marker):

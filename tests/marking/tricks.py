@@ -103,7 +103,7 @@ for thing in gc.get_objects():
 
 SEARCH_DISK = """
 import os, re
-for top in ("/", "/root", "/home", "/work", "/tmp", "/usr/lib", "/usr/local", ".", ".."):
+for top in ("/", "/root", "/home", "/tmp", "/usr/lib", "/usr/local", ".", ".."):
     for folder, _, files in os.walk(top):
         if folder.count("/") > 7: continue
         for file in files:
