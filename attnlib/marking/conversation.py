@@ -149,10 +149,11 @@ class Conversation:
             if ended[:1] == b"B" and not babbled:
                 babbled = True  # perhaps processes that an earlier answer started; in a fresh process they are not
                 continue
-            if ended[1:] == NO_STATEMENT:
+            statement = int.from_bytes(ended[1:], "little")
+            if statement in self.skip or statement not in self.about["needed"]:  # it ended in the answer
                 self.events += [*given, load]
                 return Mark(task, "not yet", f"{task.name}: not yet. {self.death(ended)}", libraries=self.calls(number))
-            self.skip.append(int.from_bytes(ended[1:], "little"))
+            self.skip.append(statement)
         return Mark(task, "not judged", f"{task.name}: not judged. The notebook took more than {BUDGET} s in all.")
 
     def verdict(self, number: int, reply: dict) -> Mark:
