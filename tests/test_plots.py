@@ -1,15 +1,20 @@
 """Figures: each prints a sentence that is true, draws what it says, and refuses what does not fit."""
 
+import sys
+from pathlib import Path
+
 import matplotlib as mpl
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib import font_manager
 
 from attnlib import plots
 from attnlib.data import sentence
 from attnlib.numpy import sinusoidal_positions
+from attnlib.plots import fonts
 
 WORDS = ["the", "cat", "the"]
 
@@ -73,6 +78,14 @@ def test_curves(ax, said):
     assert said() == ("Curves, share by n: one: 0.50 at 1, 0.25 at 2; two: 1 at 1, 2e-05 at 2. Chance is 0.10.")
     styles = {(line.get_marker(), line.get_linestyle()) for line in ax.lines[:2]}
     assert len(styles) == 2  # told apart without colour
+
+
+def test_intervals(ax, said):
+    plots.intervals({"one": (80.0, 82.0, 84.0), "other": (84.5, 85.0, 85.5)}, ax, xlabel="accuracy in %")
+    assert said() == "Bars, accuracy in %, mean and interval: other 85.0 (84.5 to 85.5); one 82.0 (80.0 to 84.0)."
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["one", "other"]
+    plots.intervals({str(i): (i, i + 1, i + 2) for i in range(6)}, ax, xlabel="score", best=2)
+    assert said() == "Bars, score, mean and interval: 5 6.0 (5.0 to 7.0); 4 5.0 (4.0 to 6.0); …; 0 1.0 (0.0 to 2.0)."
 
 
 def test_jacobian(ax, said):
@@ -181,3 +194,126 @@ def test_a_live_curve_is_drawn_only_if_a_person_is_there(allow_stdin, monkeypatc
 
 def test_a_live_curve_outside_of_a_notebook_is_not_drawn():
     assert plots.live_curve("step", "loss")(0, 1.0) is None
+
+
+# Words of any script --------------------------------------------------------------------------------------------------
+
+CHINESE = ["那", "只", "动", "物", "，", "累", "了", "。"]
+
+
+@pytest.fixture
+def fresh_fonts(monkeypatch):
+    """matplotlib as it is where no font but its own knows Chinese, before anything Chinese was drawn."""
+    manager = font_manager.fontManager
+    own = [font for font in manager.ttflist if font.fname.startswith(mpl.get_data_path())]
+    monkeypatch.setattr(manager, "ttflist", own)
+    manager._findfont_cached.cache_clear()
+    for function in (fonts.paths, fonts.path_of):
+        function.cache_clear()
+    with mpl.rc_context({"font.family": ["sans-serif"]}):
+        yield
+    for function in (fonts.paths, fonts.path_of, manager._findfont_cached):
+        function.cache_clear()
+
+
+def draw_all(words):
+    """Every function that draws words, each on a figure of its own, as the first thing that is drawn."""
+    n = len(words)
+    weights = np.full((n, n), 1 / n)
+    yield lambda ax: plots.weights_heatmap(weights, words, plots.numbered(words), ax)
+    yield lambda ax: plots.mask_grid(weights > 0, words, words, ax)
+    yield lambda ax: plots.jacobian_heatmap(np.diag(weights[0]), words, ax)
+    yield lambda ax: plots.sentence_arrows(words, weights[0], 0, ax)
+    yield lambda ax: plots.bars(weights[0], words, 0, ax)
+    yield lambda ax: plots.feature_table(np.eye(n), words, words, ax)
+    yield lambda ax: plots.curves([1, 2], {words[0]: [0, 1]}, ax, xlabel="n", ylabel="share")
+    yield lambda ax: plots.weighted_mean(np.eye(n)[:, :2], weights[0], words, ax)
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_chinese_is_drawn_by_the_font_of_the_course_where_the_machine_has_none(fresh_fonts, caplog, number):
+    draw = list(draw_all(CHINESE))[number]
+    fig, ax = plt.subplots(layout="constrained")
+    draw(ax)
+    fig.canvas.draw()  # a missing glyph is a UserWarning, and so an error
+    assert mpl.rcParams["font.family"] == ["sans-serif", "Attnlib Sans SC"]
+    plt.close(fig)
+    assert not caplog.records  # nor does matplotlib log that it found no bold one
+
+
+def test_english_needs_no_other_font(fresh_fonts):
+    assert plots.readable(["The", "didn't", "café", "−1", "ω"]) == ["The", "didn't", "café", "−1", "ω"]
+    assert mpl.rcParams["font.family"] == ["sans-serif"] and fonts.path_of.cache_info().currsize == 0
+
+
+def test_what_no_font_knows_is_written_otherwise(fresh_fonts):
+    words = ["🙂", "\u200b", "a\nb", "ｶ", "㎏", "动🙂"]
+    assert plots.readable(words) == ["U+1F642", "U+200B", "aU+000Ab", "U+FF76", "kg", "动U+1F642"]
+    fig, ax = plt.subplots()
+    plots.bars(np.ones(len(words)), words, 0, ax)
+    fig.canvas.draw()
+    plt.close(fig)
+
+
+def test_the_font_knows_the_first_level_of_gb_2312_and_all_chinese_of_the_lessons(fresh_fonts):
+    known = fonts.characters(fonts.path_of(fonts.OURS))
+    codes = [bytes([row, cell]) for row in range(0xB0, 0xD7) for cell in range(0xA1, 0xFF)]
+    assert all(ord(code.decode("gb2312")) in known for code in codes)
+    texts = "".join(
+        path.read_text(encoding="utf-8") for path in Path(plots.__file__).parents[2].glob("notebooks/*.ipynb")
+    )
+    assert all(ord(char) in known for char in texts if "\u4e00" <= char <= "\u9fff")
+
+
+def test_wide_characters_count_twice():
+    assert [fonts.width(word) for word in ("cat", "动物", "e\u0301", "")] == [3, 4, 1, 0]
+
+
+MAPS = np.random.default_rng(0).dirichlet(np.ones(3), size=(2, 4, 3))  # [layers, heads, n, n]
+
+
+def test_all_heads_at_a_glance(ax, said):
+    sharp = MAPS.copy()
+    sharp[1, 2] = np.eye(3)
+    sharp[0, 3] = 1 / 3
+    plots.head_grid(sharp, ax)
+    assert said() == (
+        "Map of 2 layers with 4 heads. The largest weight of a row is on average 1.00 in layer 1 head 2, the sharpest, "
+        "and 0.33 in layer 0 head 3, the most even."
+    )
+    assert ax.images[0].get_array().shape == (2 * 3 + 2, 4 * 3 + 3 * 2) and ax.images[0].get_clim() == (0, 1)
+
+
+def test_the_viewer_draws_one_head_once_where_nobody_asks_for_more(said, monkeypatch):
+    monkeypatch.setattr(plt, "show", lambda: None)
+    assert plots.head_viewer(WORDS, MAPS, layer=1, head=3) is None
+    assert said().startswith("Map, the largest weight of each row: 0 the at ")
+    assert not plt.get_fignums()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of ipywidgets 7.7 itself
+def test_the_viewer_is_moved_by_sliders_and_says_what_it_shows(said, monkeypatch):
+    pytest.importorskip("ipywidgets")
+    monkeypatch.setattr(plt, "show", lambda: None)
+    viewer = plots.head_viewer(WORDS, MAPS, interactive=True)
+    layer, head, _ = viewer.children
+    assert (layer.description, layer.max, head.description, head.max) == ("layer", 1, "head", 3)
+    seen = {said()}
+    for slider, value in ((layer, 1), (head, 2), (layer, 0)):
+        slider.value = value
+        seen.add(said())
+    assert len(seen) == 4 and all("Map, the largest weight of each row" in sentence for sentence in seen)
+
+
+def test_the_viewer_takes_tensors_and_refuses_what_is_not_there(monkeypatch):
+    with pytest.raises(
+        ValueError, match=r"layer=2, head=0 and 3 tokens, with maps \[2, 4, 3, 3\]; expected a layer from 0 to 1"
+    ):
+        plots.head_viewer(WORDS, MAPS, layer=2)
+    with pytest.raises(ValueError, match="2 tokens"):
+        plots.head_viewer(WORDS[:2], MAPS)
+    with pytest.raises(ValueError, match=r"maps have shape \[4, 3, 3\]; expected"):
+        plots.head_viewer(WORDS, MAPS[0])
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    with pytest.raises(ModuleNotFoundError, match="pip install ipywidgets"):
+        plots.head_viewer(WORDS, MAPS, interactive=True)

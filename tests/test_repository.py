@@ -15,7 +15,7 @@ CONDA_TO_PIP = {"pytorch-cpu": "torch", "matplotlib-base": "matplotlib", "seabor
 TEXTS = [
     ROOT / name
     for name in subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
-    if not name.endswith((".npz", ".png")) and (ROOT / name).exists()
+    if not name.endswith((".npz", ".png", ".ttf")) and (ROOT / name).exists()
 ]
 
 
@@ -33,8 +33,8 @@ def conda():
     assert environment["channels"][0] == "conda-forge" and "defaults" not in environment["channels"]
     plain = [entry for entry in environment["dependencies"] if isinstance(entry, str)]
     (pip,) = [entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)]
-    assert pip == ["-e ."]
-    split = [re.fullmatch(r"([\w-]+)(.*)", entry).groups() for entry in plain]
+    assert pip[-1] == "-e ."  # the others are packages that conda-forge does not have
+    split = [re.fullmatch(r"([\w-]+)(.*)", entry).groups() for entry in [*plain, *pip[:-1]]]
     return {CONDA_TO_PIP.get(name, name): spec for name, spec in split}
 
 

@@ -3,6 +3,7 @@
 Each function returns the arrays of one lesson; a test makes them again and compares.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,10 @@ import torch
 from torch import nn
 
 from attnlib.data import sentence
+from attnlib.data.toy import recall_tokens
 from attnlib.numpy import alibi_bias, orthogonal
+from attnlib.torch import EncoderLayer, LayerNorm, MultiHeadAttention, SelfAttention, causal_mask
+from attnlib.torch.reversal import Reverser, train_reversal
 
 FOLDER = Path(__file__).resolve().parent.parent / "attnlib" / "data" / "recorded"
 RATES = (0.001, 0.01)
@@ -188,6 +192,107 @@ def lesson_07() -> dict[str, np.ndarray]:
     gradients = torch.autograd.grad(output, (query, key, value), torch.from_numpy(arrays["grad_output"]))
     names = ("grad_query", "grad_key", "grad_value")
     return arrays | {"mask": mask} | {name: gradient.numpy() for name, gradient in zip(names, gradients)}
+
+
+def lesson_08() -> dict[str, np.ndarray]:
+    """Accuracy on associative recall with separate tokens, of one and of two layers, each from five seeds."""
+    return {
+        f"trained_{n_layers}": np.array([recall_accuracy(n_layers, seed) for seed in range(5)]) for n_layers in (1, 2)
+    }
+
+
+class Recall(nn.Module):
+    """The model of lesson 08: a vector for each token and each place, causal layers, and a reader at the last token."""
+
+    def __init__(self, n_layers: int):
+        super().__init__()
+        self.embedding, self.positions = nn.Embedding(32, 64), nn.Parameter(torch.randn(17, 64))
+        self.layers = nn.ModuleList(SelfAttention(64) for _ in range(n_layers))
+        self.reader = nn.Linear(64, 16)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Scores of the 16 values [batch, 16] for tokens [batch, 17]."""
+        x = self.embedding(tokens) + self.positions
+        for layer in self.layers:
+            x = layer(x, causal_mask(17))
+        return self.reader(x[:, -1])
+
+
+def recall_accuracy(n_layers: int, seed: int, steps: int = 400) -> float:
+    """Accuracy on 2,000 fresh lists of 8 pairs, after training on 64 new lists in each step."""
+    torch.manual_seed(seed)
+    model, rng = Recall(n_layers), np.random.default_rng(seed)
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.002)
+    for _ in range(steps):
+        tokens, answer, _ = map(torch.from_numpy, recall_tokens(64, 16, 8, rng))
+        optimiser.zero_grad()
+        nn.functional.cross_entropy(model(tokens), answer).backward()
+        optimiser.step()
+    tokens, answer, _ = map(torch.from_numpy, recall_tokens(2_000, 16, 8, np.random.default_rng([seed, 1])))
+    with torch.no_grad():
+        return (model(tokens).argmax(dim=-1) == answer).double().mean().item()
+
+
+ATTENTIONS = ("neither", "norm", "residual", "both", "residual, half the weights")  # what stands around the attention
+BLOCKS = ("pre-norm", "post-norm")
+REVERSAL_RATES = (0.001, 0.003, 0.01)
+
+
+def lesson_09() -> dict[str, np.ndarray]:
+    """Share of right answers after 100 steps of the reversal, [variants, rates, seeds]: twelve attentions, twelve blocks."""
+
+    def table(train: Callable[..., list[float]], variants: tuple[str, ...]) -> np.ndarray:
+        return np.array(
+            [[[train(variant, rate, seed)[-1] for seed in range(5)] for rate in REVERSAL_RATES] for variant in variants]
+        )
+
+    return {
+        "rates": np.array(REVERSAL_RATES),
+        "trained_residual": np.array(trained_attentions("residual", 0.003, 0, n_steps=60, every=10)),
+        "trained_attentions": table(trained_attentions, ATTENTIONS),
+        "trained_blocks": table(trained_blocks, BLOCKS),
+        "trained_longer": np.array([trained_blocks("post-norm", 0.001, seed, n_steps=400)[-1] for seed in range(5)]),
+    }
+
+
+class AttentionAlone(nn.Module):
+    """Attention, with or without a residual connection and a norm, as the lesson has it."""
+
+    def __init__(self, residual: bool, norm: bool):
+        super().__init__()
+        self.residual = residual
+        self.attention = MultiHeadAttention(32, 2)
+        self.norm = LayerNorm(32) if norm else nn.Identity()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """[..., n, 32] to the same shape."""
+        found = self.attention(self.norm(x))
+        return x + found if self.residual else found
+
+
+def trained_attentions(variant: str, rate: float, seed: int, n_steps: int = 100, every: int = 100) -> list[float]:
+    """Share of right answers of twelve attentions, in float64, so that machines hardly differ."""
+    torch.manual_seed(seed)
+    residual, norm = variant not in ("neither", "norm"), variant in ("norm", "both")
+    model = Reverser([AttentionAlone(residual, norm) for _ in range(12)], 32, norm=norm).double()
+    if "half" in variant:
+        for layer in model.layers:
+            for projection in (
+                layer.attention.query,
+                layer.attention.key,
+                layer.attention.value,
+                layer.attention.output,
+            ):
+                nn.init.xavier_uniform_(projection.weight, gain=0.5)
+    return train_reversal(model, rate=rate, n_steps=n_steps, every=every, seed=seed).accuracies
+
+
+def trained_blocks(variant: str, rate: float, seed: int, n_steps: int = 100) -> list[float]:
+    """Share of right answers of twelve encoder layers."""
+    torch.manual_seed(seed)
+    norm_first = variant == "pre-norm"
+    model = Reverser([EncoderLayer(32, 2, 64, norm_first=norm_first) for _ in range(12)], 32, norm=norm_first).double()
+    return train_reversal(model, rate=rate, n_steps=n_steps, every=100, seed=seed).accuracies
 
 
 LESSONS = {name: function for name, function in globals().items() if name.startswith("lesson_")}

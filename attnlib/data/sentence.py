@@ -1,4 +1,4 @@
-"""The sentence that the whole course carries along, and its table of hand-made features (lessons 00 and 02).
+"""The sentence that the whole course carries along, and its table of hand-made features (lessons 00 and 02), also in Chinese (10).
 
 The pair of sentences is from Uszkoreit, *Transformer: A Novel Neural Network Architecture for Language Understanding*
 (Google Research Blog, 2017). Pairs that differ in one word, and thereby in what *it* means, are the test of Levesque,
@@ -18,6 +18,7 @@ TABLE = {
     "tired": (0, 1, 0, 1, 0),
     "wide": (0, 0, 1, 1, 0),
 }
+CHINESE = {"tired": "累", "wide": "宽"}
 
 
 def tokens(last_word: str = "tired") -> list[str]:
@@ -33,6 +34,21 @@ def tokens(last_word: str = "tired") -> list[str]:
     words : list of 11 str
     """
     return f"The animal didn't cross the street because it was too {last_word}".split()
+
+
+def texts(last_word: str = "tired") -> tuple[str, str]:
+    """The sentence as it is written, in English and in Chinese (*that animal did not cross the street, because it …*).
+
+    Parameters
+    ----------
+    last_word : str
+        ``"tired"`` or ``"wide"``.
+
+    Returns
+    -------
+    english, chinese : str
+    """
+    return " ".join(tokens(last_word)) + ".", f"那只动物没有过马路，因为它太{CHINESE[last_word]}了。"
 
 
 def features(words: list[str]) -> np.ndarray:

@@ -42,7 +42,7 @@ def run(function: Callable, case: Case) -> Outcome:
     with quiet(printed):
         try:
             value = function(*args)
-            if type(value) in (np.ndarray, list, tuple):
+            if type(value) in (np.ndarray, list, tuple, dict):
                 value = copy.deepcopy(value)  # a function may hand out the same buffer each time
             elif inspect.iscoroutine(value):
                 value.close()
@@ -68,7 +68,7 @@ class Printed(io.StringIO):
 @contextlib.contextmanager
 def quiet(printed: io.StringIO) -> Iterator[None]:
     """Keep prints, warnings, figures and log handlers of an answer away from the notebook."""
-    handlers = logging.root.handlers[:]
+    handlers, torch = logging.root.handlers[:], sys.modules.get("torch")
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     with contextlib.ExitStack() as stack:
         if shell is not None:
@@ -80,20 +80,36 @@ def quiet(printed: io.StringIO) -> Iterator[None]:
         stack.enter_context(warnings.catch_warnings())
         stack.enter_context(np.errstate(all="ignore"))
         warnings.simplefilter("ignore")
+        if torch is not None:
+            stack.enter_context(as_it_was(torch))
         try:
             yield
         finally:
             logging.root.handlers[:] = handlers
 
 
+@contextlib.contextmanager
+def as_it_was(torch: Any) -> Iterator[None]:
+    """Give back what an answer may change for the whole notebook: PyTorch's random numbers, default dtype, grad mode."""
+    dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
+    with torch.random.fork_rng(devices=[]):
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(dtype)
+            torch.set_grad_enabled(grad)
+
+
 def unchanged(now: Any, was: Any) -> bool:
-    """Whether an argument is what it was, in type, dtype, shape and value; also within tuples and lists."""
+    """Whether an argument is what it was, in type, dtype, shape and value; also within tuples, lists and dicts."""
     if isinstance(was, np.ndarray):
         same_kind = type(now) is type(was) and now.dtype == was.dtype
         return same_kind and np.array_equal(now, was, equal_nan=was.dtype.kind == "f")
     if isinstance(was, (tuple, list)):
-        return len(now) == len(was) and all(map(unchanged, now, was))
-    return now == was
+        return type(now) is type(was) and len(now) == len(was) and all(map(unchanged, now, was))
+    if isinstance(was, dict):
+        return type(now) is type(was) and list(now) == list(was) and all(map(unchanged, now.values(), was.values()))
+    return type(now) is type(was) and now == was
 
 
 def plain(value: Any) -> np.ndarray | None:
@@ -106,6 +122,44 @@ def plain(value: Any) -> np.ndarray | None:
     elif type(value) in (int, float) or isinstance(value, np.number):
         value = np.asarray(value)
     return value if type(value) is np.ndarray and value.dtype.kind in "fiub" else None
+
+
+def exact(expected: Any) -> bool:
+    """Whether results of this kind are compared as they are, not as numbers: strings, lists and dicts."""
+    return isinstance(expected, (str, list, dict))
+
+
+def bare(value: Any) -> Any:
+    """A string, list or dict without what does not count: tuples and arrays as lists, subclasses, NumPy's integers.
+
+    Anything else is its type alone, which equals no result.
+    """
+    if type(value) is np.ndarray:
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [bare(item) for item in value]
+    if isinstance(value, dict):
+        return {bare(key): bare(item) for key, item in value.items() if key.__hash__}
+    for kind in (str, int, np.integer, float):
+        if isinstance(value, kind) and not isinstance(value, bool):
+            return kind(value) if kind is not np.integer else int(value)
+    return value if value is None or isinstance(value, bool) else type(value)
+
+
+def items(value: Any) -> tuple[type, ...]:
+    """Types within a bare value: its own, then those of its items; for a dict those of its keys, then of its values."""
+    if isinstance(value, dict):
+        return dict, *items(list(value)), *items(list(value.values()))
+    within = {type(item) for item in value} if isinstance(value, list) else set()
+    return type(value), *sorted(within, key=lambda kind: kind.__name__)
+
+
+def exact_fault(answer: Any, expected: Any) -> str:
+    """Empty if the two are equal, else what is wrong first: type, value."""
+    answer, expected = bare(answer), bare(expected)
+    if type(answer) is not type(expected) or (answer and expected and items(answer) != items(expected)):
+        return "type"
+    return "" if answer == expected else "value"
 
 
 def same_type(answer: np.ndarray, expected: np.ndarray) -> bool:
@@ -138,6 +192,8 @@ def fault(view: Callable | None, case: Case, outcome: Outcome) -> str:
         parts = zip(outcome.value, case.expected)
         faults = [fault(view, case._replace(expected=want), outcome._replace(value=got)) for got, want in parts]
         return next(filter(None, faults), "")
+    if exact(case.expected):
+        return exact_fault(outcome.value, case.expected) or ("changed" if outcome.changed else "")
     answer, expected = plain(outcome.value), plain(case.expected)
     if answer is None or (answer.dtype.kind == "b" and expected.dtype.kind != "b"):
         return "type"
@@ -151,12 +207,15 @@ def fault(view: Callable | None, case: Case, outcome: Outcome) -> str:
 
 
 def agree(view: Callable | None, case: Case, answer: Outcome, mistake: Outcome) -> bool:
-    """Whether a mistake does with this case what the answer does: the same numbers, or the same exception."""
+    """Whether a mistake does with this case what the answer does: the same result, or the same exception."""
     if answer.error is not None or mistake.error is not None:
         return type(answer.error) is type(mistake.error) and text_of(answer.error) == text_of(mistake.error)
+    if exact(case.expected):
+        got, known = bare(answer.value), bare(mistake.value)
+        return got == known and items(got) == items(known)
     got, known = plain(answer.value), plain(mistake.value)
     if got is not None and known is not None:
-        wanted = np.asarray(case.expected).dtype
+        wanted = got.dtype if plain(case.expected) is None else np.asarray(case.expected).dtype  # a tuple has none
         if wanted.kind != "b" and (got.dtype.kind == "b") != (known.dtype.kind == "b"):
             return False  # True is not the number 1
         if str(wanted) in TOLERANCE and got.dtype != known.dtype:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from attnlib.exercises import wording
-from attnlib.exercises.compare import Case, Outcome, agree, fault, run
+from attnlib.exercises.compare import Case, Outcome, agree, exact, fault, run
 
 OURS = "Until it is right, the cells below use the course's own."
 
@@ -85,7 +85,7 @@ def judge(exercise: Exercise, answer: Callable, seed: int = 0) -> Verdict:
     """Run an answer over the ladder and say what is true of it, the most helpful thing first."""
     name, view, cases = exercise.name, exercise.view, exercise.ladder(seed)
     first = exercise.run(answer, cases[0])
-    if first.value is ... or type(first.error) is NotImplementedError:
+    if first.value is ... or wording.todo(answer, first.error):
         still = "returns `...`" if first.value is ... else "raises NotImplementedError"
         todo = f"It still {still}. Write it in the cell above, run that cell, then this one."
         return Verdict("not started", f"{name}: not started. {todo} {OURS}")
@@ -99,7 +99,8 @@ def judge(exercise: Exercise, answer: Callable, seed: int = 0) -> Verdict:
         return Verdict("not yet", f"{name}: not yet. {text} {OURS}{printed}", case=cases[0])
     if not any(faults):
         as_list = any(
-            type(o.value) in (list, tuple) and not isinstance(c.expected, tuple) for c, o in zip(cases, outcomes)
+            type(o.value) in (list, tuple) and not (isinstance(c.expected, tuple) or exact(c.expected))
+            for c, o in zip(cases, outcomes)
         )
         notes = " It returns a list; the cells below get it as an array." if as_list else ""
         is_lambda = inspect.isfunction(answer) and answer.__name__ == "<lambda>"
@@ -134,10 +135,12 @@ def explain(
     agreed: dict[int, int] = {}
     for number, mistake in enumerate(exercise.mistakes):
         for way in (mistake.wrong, *mistake.also):
-            theirs = [exercise.run(way, case) for case in cases[: failing + 1]]
-            wrong = [fault(exercise.view, case, outcome) not in ("", "changed") for case, outcome in zip(cases, theirs)]
-            alike = agree(exercise.view, cases[failing], outcomes[failing], theirs[-1])
-            if wrong[failing] and not any(wrong[:failing]) and alike:  # only then are its later cases of interest
+            earlier = (fault(exercise.view, case, exercise.run(way, case)) for case in cases[:failing])
+            if any(kind not in ("", "changed") for kind in earlier):
+                continue  # wrong where the answer is still right
+            case, theirs = cases[failing], exercise.run(way, cases[failing])
+            wrong = fault(exercise.view, case, theirs) not in ("", "changed")
+            if wrong and agree(exercise.view, case, outcomes[failing], theirs):  # its later cases are of interest
                 later = zip(cases[failing + 1 :], outcomes[failing + 1 :])
                 same = 1 + sum(agree(exercise.view, case, mine, exercise.run(way, case)) for case, mine in later)
                 agreed[number] = max(agreed.get(number, 0), same)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlib.exercises.compare import Unfit
+from attnlib.exercises.wording import article
 
 
 def tensor(value: Any) -> Any:
@@ -25,28 +26,44 @@ def tensor(value: Any) -> Any:
     return value
 
 
-def array(result: Any) -> Any:
+def array(result: Any, what: str = "It returns") -> Any:
     """A tensor as an array; also within tuples. What a stub returns (`...`, None) is handed on; all else is unfit."""
     if isinstance(result, Tensor):
         return result.detach().cpu().numpy()
     if result is ... or result is None:
         return result
-    if isinstance(result, (tuple, list)):
-        return tuple(map(array, result))
-    kind = "a NumPy array" if isinstance(result, np.ndarray) else f"an object of type {type(result).__name__}"
-    raise Unfit(f"It returns {kind}; expected a tensor. Use PyTorch's functions all the way.")
+    if isinstance(result, tuple) or (isinstance(result, list) and all(isinstance(part, Tensor) for part in result)):
+        return tuple(array(part, f"Result {number} is") for number, part in enumerate(result, start=1))
+    kind = "a NumPy array" if isinstance(result, np.ndarray) else article(type(result).__name__)
+    todo = "Use PyTorch's functions all the way." if isinstance(result, np.ndarray) else "Try torch.tensor(...)."
+    raise Unfit(f"{what} {kind}; expected a tensor. {todo}")
 
 
 def on_tensors(function: Any, *args: Any) -> Any:
     """Call a learner's function with tensors in place of arrays; an input that it changes is changed in the array too."""
-    given = [tensor(arg) for arg in args]
-    before = [value.clone() if isinstance(value, Tensor) else value for value in given]
-    with torch.random.fork_rng(devices=[]):
-        result = array(function(*given))
-    for arg, value, was in zip(args, given, before):
-        if isinstance(value, Tensor) and value.shape == was.shape and not torch.equal(value, was):
-            np.copyto(arg, value.detach().numpy(), casting="unsafe")
+    given, before = tensor(args), tensor(args)
+    result = array(function(*given))
+    for arg, now, was in zip(args, given, before):
+        if not same(now, was):
+            if isinstance(arg, np.ndarray):
+                arg[...] = np.resize(now.detach().numpy().astype(arg.dtype), arg.shape)
+            elif isinstance(arg, list):
+                arg[:] = now
+            elif isinstance(arg, dict):
+                arg.clear()
+                arg.update(now)
     return result
+
+
+def same(now: Any, was: Any) -> bool:
+    """Whether a value is what it was, tensors and what holds them included."""
+    if isinstance(was, Tensor):
+        return now.shape == was.shape and torch.allclose(now, was, rtol=0, atol=0, equal_nan=True)
+    if isinstance(was, (tuple, list)):
+        return len(now) == len(was) and all(map(same, now, was))
+    if isinstance(was, dict):
+        return now.keys() == was.keys() and all(same(now[name], was[name]) for name in was)
+    return now == was
 
 
 def build(layer_class: Any, *args: Any, weights: dict[str, np.ndarray], **options: Any) -> nn.Module:
@@ -67,8 +84,7 @@ def build(layer_class: Any, *args: Any, weights: dict[str, np.ndarray], **option
         raise Unfit(f"`{name}` is no layer of PyTorch: write `class {name}(nn.Module):`.")
     if "forward" not in vars(layer_class) and layer_class.forward is nn.Module.forward:
         raise Unfit(f"`{name}` has no `forward`: is its name right, and is it indented below `class {name}`?")
-    with torch.random.fork_rng(devices=[]):
-        layer = layer_class(*args, **options).eval()
+    layer = layer_class(*args, **options).eval()
     for path, value in weights.items():
         _set(layer, path, tensor(value))
     return layer

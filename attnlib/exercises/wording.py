@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlib.exercises.compare import Case, Outcome, Unfit, fault, plain, seen, text_of
+from attnlib.exercises.compare import Case, Outcome, Unfit, bare, exact, fault, items, plain, seen, text_of
 
 
 def describe(exercise: Any, answer: Callable, case: Case, outcome: Outcome, kind: str) -> str:
@@ -27,19 +27,31 @@ def describe(exercise: Any, answer: Callable, case: Case, outcome: Outcome, kind
     if kind == "error":
         return f"It raises {one_line(outcome.error)}{own_line(outcome.error, answer)}"
     if kind == "changed":
-        return f"The numbers are right, but {changed_input(exercise, answer, outcome)}"
+        right = "The result is" if exact(case.expected) else "The numbers are"
+        return f"{right} right, but {changed_input(exercise, answer, outcome)}"
     if isinstance(case.expected, tuple):
         return describe_part(exercise, answer, case, outcome)
+    if exact(case.expected):
+        return describe_exact(outcome.value, case.expected, kind)
     expected = plain(case.expected)
+    if type(outcome.value) is tuple and exercise.call is not None:  # of a call, a tuple is several results
+        parts = article(number_of(len(outcome.value)))
+        return f"It returns {parts}; expected one tensor. Is there a comma too many, or were weights handed on as well?"
     if kind == "shape":
         return f"It returns {shape_of(plain(outcome.value))}; expected {shape_of(expected)}."
     if kind == "type":
         if exercise.call is not None:
-            return f"It returns a tensor of {plain(outcome.value).dtype}; expected {expected.dtype}."
+            dtype = getattr(outcome.value, "dtype", type(outcome.value).__name__)
+            return f"It returns a tensor of {dtype}; expected {expected.dtype}."
         wanted = f"a plain NumPy array of {expected.dtype}"
         wanted = wanted if expected.ndim else article(type(expected.item()).__name__)
         return f"It returns {kind_of(outcome.value)}; expected {wanted}."
     return "The shape is right, the numbers are not."
+
+
+def number_of(n: int) -> str:
+    """How many results a tuple holds."""
+    return "tuple of one result" if n == 1 else f"tuple of {n} results"
 
 
 def shape_of(array: np.ndarray) -> str:
@@ -60,6 +72,35 @@ def kind_of(value: Any) -> str:
     return article(name) + (f" of {dtype}" if dtype is not None and str(dtype) != name else "")
 
 
+def describe_exact(value: Any, expected: Any, kind: str) -> str:
+    """The same for strings, lists and dicts: what it is instead, or the first difference."""
+    got, wanted = bare(value), bare(expected)
+    if kind == "type":
+        known = isinstance(value, (str, list, tuple, dict, np.ndarray))
+        return f"It returns {with_items(value, got) if known else kind_of(value)}; expected {with_items(expected, wanted)}."
+    if isinstance(wanted, dict):
+        if missing := [key for key in wanted if key not in got]:
+            return f"{cut(repr(missing[0]), 60)} is missing."
+        if more := [key for key in got if key not in wanted]:
+            return f"{cut(repr(more[0]), 60)} should not be there."
+        key = next(key for key in wanted if got[key] != wanted[key])
+        return f"{cut(repr(key), 60)} has {cut(repr(got[key]), 60)}; expected {cut(repr(wanted[key]), 60)}."
+    if isinstance(wanted, str):
+        return "It is another string."
+    if len(got) != len(wanted):
+        return f"The list has {len(got)} of what should be {len(wanted)} items."
+    place = next(i for i, pair in enumerate(zip(got, wanted)) if pair[0] != pair[1])
+    return f"Item {place}, counted from 0, is {cut(repr(got[place]), 60)}; expected {cut(repr(wanted[place]), 60)}."
+
+
+def with_items(value: Any, plainly: Any) -> str:
+    """A type with the types of its items: ``a list of str``, ``a dict from str to int``."""
+    parts = [list(plainly), list(plainly.values())] if isinstance(plainly, dict) else [plainly]
+    within = [" and ".join(kind.__name__ for kind in items(part)[1:]) for part in parts]
+    how = " from {} to {}" if isinstance(plainly, dict) else " of {}"
+    return article(type(value).__name__) + (how.format(*within) if all(within) else "")
+
+
 def describe_part(exercise: Any, answer: Callable, case: Case, outcome: Outcome) -> str:
     """The same for several results: how many there should be, or what is wrong with the first wrong one."""
     if type(outcome.value) not in (tuple, list) or len(outcome.value) != len(case.expected):
@@ -75,7 +116,7 @@ def example(exercise: Any, case: Case, outcome: Outcome) -> list[str]:
     """The input, ready to be copied, then yours and the expected result."""
     view, make = exercise.view, "np.array" if exercise.call is None else "torch.tensor"
     rows = [f"{name} = {literal(arg, make)}" for name, arg in zip(exercise.parameters, case.args)]
-    got, expected = plain(outcome.value), case.expected
+    got, expected = None if exact(case.expected) else plain(outcome.value), case.expected
     if got is not None and not isinstance(expected, tuple):
         got, expected = seen(view, case, got), seen(view, case, expected)
     if view is not None:
@@ -98,7 +139,9 @@ def changed_input(exercise: Any, answer: Callable, outcome: Outcome) -> str:
 def literal(arg: Any, make: str = "np.array") -> str:
     """An argument as code that makes it again."""
     if isinstance(arg, dict):
-        return "{" + ", ".join(f"{name!r}: {literal(part, make)}" for name, part in arg.items()) + "}"
+        rows = [f"{name!r}: {literal(part, make)}" for name, part in arg.items()]
+        lines = any(isinstance(part, np.ndarray) for part in arg.values())
+        return "{\n    " + ",\n    ".join(rows) + "\n  }" if lines else "{" + ", ".join(rows) + "}"
     if isinstance(arg, type):
         return f"np.{arg.__name__}"  # a dtype
     return f"{make}({arg.tolist()})" if isinstance(arg, np.ndarray) else repr(arg)
@@ -140,6 +183,15 @@ def parameters(function: Callable) -> list[str]:
         return list(inspect.signature(function).parameters)
     except (TypeError, ValueError):
         return []
+
+
+def todo(answer: Callable, error: BaseException | None) -> bool:
+    """Whether an exception is a stub's `raise NotImplementedError`, and not what PyTorch raises for what it cannot do."""
+    if type(error) is not NotImplementedError:
+        return False
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    raised_here = (frame.line or "raise").startswith("raise") and frame.filename == file_of(answer)
+    return raised_here or not text_of(error)
 
 
 def one_line(error: BaseException) -> str:

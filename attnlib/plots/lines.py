@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Circle
 from matplotlib.tri import Triangulation
 
+from attnlib.plots.fonts import readable
 from attnlib.plots.style import (
     BLACK,
     BLUE,
@@ -40,6 +41,7 @@ def curves(
     xlabel: str,
     ylabel: str,
     chance: float | None = None,
+    chance_label: str = "chance",
 ) -> None:
     """Draw up to four curves, told apart by colour, marker, dashes and a label at their end.
 
@@ -52,6 +54,8 @@ def curves(
     xlabel, ylabel : str
     chance : float, optional
         Level of a guess, drawn as a thin line.
+    chance_label : str
+        What kind of guess; any other than ``"chance"`` stands at the right end of the line.
     """
     if len(lines) > len(LINES):
         raise ValueError(
@@ -59,10 +63,13 @@ def curves(
         )
     for (label, y), (colour, marker, dash) in zip(lines.items(), LINES):
         check_lengths(x, y, "x", f"numbers in {label!r}")
-        ax.plot(x, y, color=colour, marker=marker, linestyle=dash, label=label)
+        ax.plot(x, y, color=colour, marker=marker, linestyle=dash, label=readable([label])[0])
     if chance is not None:
         ax.axhline(chance, color=GREY, linewidth=1)
-        ax.annotate("chance", (x[0], chance), (0, 3), textcoords="offset points", color="#555555", fontsize=9)
+        where, side = (x[0], "left") if chance_label == "chance" else (x[-1], "right")
+        ax.annotate(
+            chance_label, (where, chance), (0, 3), textcoords="offset points", ha=side, color="#555555", fontsize=9
+        )
     if len(x) <= 8:
         ax.set_xticks(x, [number_text(number) for number in x])
         ax.minorticks_off()
@@ -75,7 +82,7 @@ def curves(
     ]
     say(
         f"Curves, {ylabel} by {xlabel}: {'; '.join(ends)}."
-        + (f" Chance is {number_text(chance)}." if chance is not None else "")
+        + (f" {chance_label.capitalize()} is {number_text(chance)}." if chance is not None else "")
     )
 
 
@@ -114,6 +121,33 @@ def live_curve(xlabel: str, ylabel: str) -> Callable[[float, float], None]:
     return add
 
 
+def intervals(lines: Mapping[str, tuple[float, float, float]], ax: Axes, *, xlabel: str, best: int = 3) -> None:
+    """Draw a mean with its interval for each of several things, the highest on top.
+
+    Parameters
+    ----------
+    lines : label → (low, mean, high)
+    ax : Axes
+    xlabel : str
+        What is measured.
+    best : int
+        How many the sentence names.
+    """
+    order = sorted(lines, key=lambda label: lines[label][1])
+    for place, label in enumerate(order):
+        low, mean, high = lines[label]
+        ax.plot((low, high), (place, place), color=GREY, linewidth=3, solid_capstyle="butt")
+        ax.plot(mean, place, color=BLUE, marker="o")
+    ax.set_yticks(range(len(order)), order, fontsize=8.5)
+    ax.set(xlabel=xlabel, ylim=(-0.7, len(order) - 0.3))
+    tidy(ax)
+    ax.grid(visible=False)
+    named = [f"{label} {lines[label][1]:.1f} ({lines[label][0]:.1f} to {lines[label][2]:.1f})" for label in order[::-1]]
+    say(
+        f"Bars, {xlabel}, mean and interval: {'; '.join([*named[:best], '…', named[-1]] if len(named) > best + 1 else named)}."
+    )
+
+
 def weighted_mean(values: np.ndarray, weights: np.ndarray, labels: Sequence[str], ax: Axes) -> None:
     """Draw values as points of the plane, the shape that they span (their convex hull), and their weighted mean in it.
 
@@ -131,7 +165,7 @@ def weighted_mean(values: np.ndarray, weights: np.ndarray, labels: Sequence[str]
     mean = weights @ values
     triangles = Triangulation(*values.T)
     ax.tripcolor(triangles, np.zeros(len(values)), cmap="Blues", vmin=-1, vmax=4, antialiased=False, zorder=0)
-    for value, weight, label in zip(values, weights, labels):
+    for value, weight, label in zip(values, weights, readable(labels)):
         ax.plot(*zip(value, mean), color=GREY, linewidth=0.5 + 4 * weight, zorder=1)
         ax.scatter(*value, s=30 + 200 * weight, color=BLUE, zorder=2)
         away = np.sign(value - values.mean(axis=0))  # labels stand outside the hull

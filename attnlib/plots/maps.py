@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
+from attnlib.plots.fonts import drawn
 from attnlib.plots.style import BLACK, LINES, cell_lines, check_lengths, number_text, say
 
 
@@ -16,18 +17,18 @@ def weights_heatmap(weights: np.ndarray, queries: Sequence[str], keys: Sequence[
     ----------
     weights : array [n_query, n_key]
     queries, keys : n_query and n_key strings
-        Labels, drawn as they are; ``numbered`` keeps repeated words apart.
+        Labels, in any script; ``numbered`` keeps repeated words apart.
     ax : Axes
     """
     check_lengths(queries, weights, "queries", "rows of weights")
     check_lengths(keys, weights.T, "keys", "columns of weights")
     image = ax.imshow(weights, vmin=0, vmax=1, cmap="cividis", aspect="auto")
     tilt = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if max(map(len, keys)) > 2 else {}
-    ax.set_xticks(range(len(keys)), keys, **tilt)
-    ax.set_yticks(range(len(queries)), queries)
+    ax.set_xticks(range(len(keys)), **drawn(keys), **tilt)
+    ax.set_yticks(range(len(queries)), **drawn(queries))
     ax.set(xlabel="key: looked at", ylabel="query: looks")
-    if weights.shape[1] <= 12:
-        write_numbers(weights, weights >= 0.01, ax)
+    if weights.shape[1] <= 12 or len(weights) <= 2:
+        write_numbers(weights, weights >= 0.01, ax, fontsize=9 if weights.shape[1] <= 12 else 7)
     else:
         ax.figure.colorbar(image, ax=ax, label="weight")
     rows = []
@@ -52,8 +53,8 @@ def mask_grid(mask: np.ndarray, queries: Sequence[str], keys: Sequence[str], ax:
     check_lengths(queries, mask, "queries", "rows of the mask")
     check_lengths(keys, mask.T, "keys", "columns of the mask")
     ax.imshow(mask, vmin=0, vmax=1, cmap="cividis", aspect="auto")
-    ax.set_xticks(range(len(keys)), keys)
-    ax.set_yticks(range(len(queries)), queries)
+    ax.set_xticks(range(len(keys)), **drawn(keys))
+    ax.set_yticks(range(len(queries)), **drawn(queries))
     cell_lines(ax, len(queries), len(keys), width=1)
     ax.set(xlabel="key: looked at", ylabel="query: looks")
     rows = [places_of(row) for row in mask]
@@ -76,8 +77,8 @@ def jacobian_heatmap(jacobian: np.ndarray, words: Sequence[str], ax: Axes) -> No
     """
     check_lengths(words, jacobian, "words", "rows of the Jacobian")
     ax.imshow(jacobian, vmin=-0.25, vmax=0.25, cmap="PuOr_r")
-    ax.set_xticks(range(len(words)), words, rotation=90)
-    ax.set_yticks(range(len(words)), words)
+    ax.set_xticks(range(len(words)), **drawn(words), rotation=90)
+    ax.set_yticks(range(len(words)), **drawn(words))
     ax.set(xlabel="score raised", ylabel="weight moves")
     for (row, column), number in np.ndenumerate(jacobian):
         if abs(number) >= 0.005:
@@ -145,7 +146,7 @@ def head_cells(places: np.ndarray, n_heads: int, d_model: int, ax: Axes, *, titl
     say(f"Cells, {title}: {'; '.join(held)}.")
 
 
-def write_numbers(weights: np.ndarray, where: np.ndarray, ax: Axes) -> None:
+def write_numbers(weights: np.ndarray, where: np.ndarray, ax: Axes, fontsize: int = 9) -> None:
     """Write the weights into the cells where they are wanted, readable on dark and on light."""
     for row, column in np.argwhere(where):
         weight = weights[row, column]
@@ -155,7 +156,7 @@ def write_numbers(weights: np.ndarray, where: np.ndarray, ax: Axes) -> None:
             f"{weight:.2f}",
             ha="center",
             va="center",
-            fontsize=9,
+            fontsize=fontsize,
             color="black" if weight >= 0.45 else "white",
         )
 

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch
 
+from attnlib.plots.fonts import drawn, readable, width
 from attnlib.plots.style import BLACK, BLUE, GREY, ORANGE, cell_lines, check_lengths, numbered, say, tidy
 
 
@@ -23,14 +25,15 @@ def sentence_arrows(words: Sequence[str], weights: np.ndarray, asker: int, ax: A
         About four times as wide as high.
     """
     check_lengths(words, weights, "words", "weights")
-    lengths = np.array([len(word) for word in words])
+    shown = readable(words)
+    lengths = np.array([width(word) for word in shown])
     centres = np.cumsum(lengths + 1.6) - lengths / 2
-    for index, word in enumerate(words):
+    for index in range(len(words)):
         bold = index == asker or weights[index] >= 0.1
         ax.text(
             centres[index],
             0,
-            word,
+            shown[index],
             ha="center",
             va="center",
             fontsize=11,
@@ -77,8 +80,9 @@ def bars(numbers: np.ndarray, words: Sequence[str], asker: int, ax: Axes, *, wha
     for index, number in enumerate(numbers):
         if abs(number) >= 0.005:
             ax.annotate(f"{number:.2f}", (index, number), (0, 2), textcoords="offset points", ha="center", fontsize=10)
-    ax.set_xticks(range(len(words)), numbered(words), rotation=40, ha="right", rotation_mode="anchor")
-    ax.set(ylabel=what, title=f"query: {asker} {words[asker]}")
+    ax.set_xticks(range(len(words)), **drawn(numbered(words)), rotation=40, ha="right", rotation_mode="anchor")
+    ax.set_title(f"query: {asker} {readable([words[asker]])[0]}", fontfamily=rcParams["font.family"])
+    ax.set(ylabel=what)
     ax.set_ylim((0, 1.08) if what == "weight" else (min(0, numbers.min()), 1.15 * max(numbers.max(), 0.1)))
     tidy(ax)
     say(f"Bars: {ranking(words, numbers, asker, what)}")
@@ -97,8 +101,8 @@ def feature_table(features: np.ndarray, words: Sequence[str], names: Sequence[st
     check_lengths(words, features, "words", "rows of features")
     check_lengths(names, features.T, "names", "columns of features")
     ax.imshow(features, vmin=0, vmax=1.6, cmap="Blues", aspect="auto")
-    ax.set_xticks(range(len(names)), names)
-    ax.set_yticks(range(len(words)), words)
+    ax.set_xticks(range(len(names)), **drawn(names))
+    ax.set_yticks(range(len(words)), **drawn(words))
     ax.xaxis.tick_top()
     ax.tick_params(length=0)
     for (row, column), number in np.ndenumerate(features):

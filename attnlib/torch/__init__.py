@@ -22,6 +22,7 @@ from attnlib.torch.conventions import (
     to_attn_mask,
     to_key_padding_mask,
 )
+from attnlib.torch.counting import transformer_flops, transformer_parameters
 from attnlib.torch.decoder import Decoder, DecoderLayer
 from attnlib.torch.heads import merge_heads, multi_head_attention, split_heads
 from attnlib.torch.layers import CrossAttention, MultiHeadAttention, SelfAttention
@@ -34,6 +35,8 @@ from attnlib.torch.positions import (
     rotary,
     sinusoidal_positions,
 )
+from attnlib.torch.pretrained import MiniLM, load_minilm
+from attnlib.torch.reading import ablate_head, attention_rollout, deletion_curve, head_entropy
 
 __all__ = [
     "CrossAttention",
@@ -44,17 +47,23 @@ __all__ = [
     "FeedForward",
     "LayerNorm",
     "LearnedPositions",
+    "MiniLM",
     "MultiHeadAttention",
     "SelfAttention",
     "SinusoidalPositions",
+    "ablate_head",
     "alibi_bias",
+    "attention_rollout",
     "attention_scores",
     "causal_mask",
+    "deletion_curve",
     "from_additive",
     "from_attention_mask",
     "from_attn_mask",
     "from_key_padding_mask",
+    "head_entropy",
     "layer_norm",
+    "load_minilm",
     "load_torch_weights",
     "masked_softmax",
     "merge_heads",
@@ -69,4 +78,6 @@ __all__ = [
     "to_attention_mask",
     "to_attn_mask",
     "to_key_padding_mask",
+    "transformer_flops",
+    "transformer_parameters",
 ]

@@ -153,6 +153,9 @@ def scaled_dot_product_attention(
     -----
     A query with nothing to attend to (all forbidden, or n_key = 0) gets zeros, and its gradients are zeros.
 
+    What is masked has to be finite. A value that is NaN or infinite shows even where it is masked, since 0 · ∞ is NaN; in
+    the fused kernel so does a key.
+
     Where neither weights nor dropout are asked for, PyTorch's fused kernel computes the same numbers without keeping the
     weights (Dao, Fu, Ermon, Rudra, Ré, *FlashAttention*, 2022). It gets boolean masks only: to a row that a *finite* fill
     masks wholly its backward pass on the CPU (measured with PyTorch 2.13) gives values a gradient n_key times too large.
@@ -166,7 +169,7 @@ def scaled_dot_product_attention(
         allowed = _as_boolean(mask)
         if mask is None or allowed is not None:
             if allowed is not None and allowed.ndim < 2:
-                allowed = allowed.expand(query.shape[-2], -1)  # the kernel wants an axis for the queries
+                allowed = allowed.expand(query.shape[-2], key.shape[-2])  # the kernel wants an axis for the queries
             return F.scaled_dot_product_attention(query, key, value, allowed, scale=scale)
     dtype, wide = query.dtype, _wide(query.dtype)
     scores = _scores(query.to(wide), key.to(wide), scale)
@@ -205,7 +208,10 @@ def _as_boolean(mask: Tensor | None) -> Tensor | None:
     """A mask of booleans, or of 0 and −inf, as booleans; None for any other, and where its numbers cannot be looked at."""
     if mask is None or mask.dtype == torch.bool:
         return mask
-    if mask.requires_grad or torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(mask):
+    if mask.requires_grad or torch.compiler.is_compiling():
         return None
     allowed = mask == 0
-    return allowed if bool((allowed | (mask == -torch.inf)).all()) else None
+    try:
+        return allowed if bool((allowed | (mask == -torch.inf)).all()) else None
+    except RuntimeError:  # under vmap, and of a meta tensor
+        return None

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from attnlib.torch.checks import check_floats, check_rate, check_whole, check_width
+from attnlib.torch.checks import check_eps, check_floats, check_rate, check_whole, check_width
 from attnlib.torch.layers import MultiHeadAttention
 
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
@@ -42,6 +42,9 @@ def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = No
         If weight or bias is not [d_model], or x has no axis.
     """
     check_floats(x=x)
+    check_eps(eps)
+    if x.ndim == 0:
+        raise ValueError("x is a single number; expected [..., d_model], at least one axis. Try x[None].")
     for name, vector in (("weight", weight), ("bias", bias)):
         if vector is not None and vector.shape != x.shape[-1:]:
             raise ValueError(
@@ -77,12 +80,16 @@ class LayerNorm(nn.Module):
 
     def __init__(self, d_model: int, eps: float = 1e-5):
         super().__init__()
-        self.d_model, self.eps = check_whole("d_model", d_model, 1), eps
+        self.d_model, self.eps = check_whole("d_model", d_model, 1), check_eps(eps)
         self.weight = nn.Parameter(torch.ones(d_model))
         self.bias = nn.Parameter(torch.zeros(d_model))
 
     def forward(self, x: Tensor) -> Tensor:
-        """[..., d_model] to [..., d_model]; a ValueError if x has another width."""
+        """[..., d_model] to [..., d_model]; a ValueError if x has another width, or a dtype that does not fit."""
+        check_floats(x=x)
+        half = x.dtype in (torch.float16, torch.bfloat16) and self.weight.dtype == torch.float32
+        if x.dtype != self.weight.dtype and not half and not torch.is_autocast_enabled(x.device.type):
+            check_width("x", x, self.d_model, "[..., n, d_model]", self.weight)
         if x.ndim < 1 or x.shape[-1] != self.d_model:
             raise ValueError(
                 f"x has shape {list(x.shape)}; expected [..., d_model] with d_model={self.d_model}, as this layer was made for."
@@ -213,6 +220,7 @@ class EncoderLayer(Layer):
         weights : tensor [..., n_heads, n, n]
             Only if asked for.
         """
+        check_width("x", x, self.d_model, "[..., n, d_model]", self.norm_attention.weight)
         found = self.attention(self.before(x, self.norm_attention), mask=mask, return_weights=return_weights)
         found, weights = found if return_weights else (found, None)
         x = self.after(x, found, self.norm_attention)

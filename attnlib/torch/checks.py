@@ -5,6 +5,7 @@ sizes are those of Part I.
 """
 
 import math
+from numbers import Real
 
 import numpy as np
 import torch
@@ -111,6 +112,20 @@ def check_width(name: str, tensor: Tensor, width: int, axes: str, weight: Tensor
         )
 
 
+def check_eps(eps: float) -> float:
+    """Return what is added to a variance, or raise a ValueError if it is no number of at least 0."""
+    if isinstance(eps, bool) or not isinstance(eps, Real) or not 0 <= eps < math.inf:
+        raise ValueError(f"eps={eps!r}; expected a number of at least 0. Try eps=1e-5.")
+    return float(eps)
+
+
+def check_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Return a floating dtype, or raise a ValueError."""
+    if dtype not in FLOATS:
+        raise ValueError(f"dtype is {dtype}; expected a floating one. Try dtype=torch.float32.")
+    return dtype
+
+
 def check_scale(scale: float | None, d_k: int) -> float:
     """Return what the products of queries and keys are multiplied by: the scale, or 1 / √d_k if it is None."""
     if scale is None:
@@ -124,7 +139,7 @@ def check_scale(scale: float | None, d_k: int) -> float:
 
 def check_rate(name: str, rate: float) -> float:
     """Return a rate of dropout, or raise a ValueError; 1 would drop everything."""
-    if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 <= rate < 1:
+    if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 <= rate < 1:
         raise ValueError(
             f"{name}={rate!r}; expected a number from 0 to below 1, a share of what is dropped. Try {name}=0.1."
         )
@@ -134,8 +149,13 @@ def check_rate(name: str, rate: float) -> float:
 def _broadcast(*shapes: tuple[int, ...]) -> bool:
     """Whether shapes broadcast together."""
     longest = max(map(len, shapes))
-    padded = [(1,) * (longest - len(shape)) + shape for shape in shapes]
-    return all(len({size for size in sizes if size != 1}) <= 1 for sizes in zip(*padded))
+    known = [1] * longest
+    for shape in shapes:
+        for place, size in enumerate(shape, start=longest - len(shape)):
+            if size != 1 and known[place] != 1 and size != known[place]:
+                return False
+            known[place] = known[place] if size == 1 else size
+    return True
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -17,7 +17,7 @@ added to the scores                                    [..., n_query, n_key]  âˆ
 from torch import Tensor
 
 from attnlib.torch.checks import check_whole
-from attnlib.torch.masks import check_bool, describe
+from attnlib.torch.masks import can_look_at, check_bool, describe
 
 
 def from_additive(bias: Tensor) -> Tensor:
@@ -128,14 +128,14 @@ def from_attn_mask(attn_mask: Tensor, n_heads: int | None = None) -> Tensor:
     return mask.unflatten(0, (-1, n_heads))
 
 
-def to_attn_mask(mask: Tensor, n_heads: int = 1) -> Tensor:
+def to_attn_mask(mask: Tensor, n_heads: int | None = None) -> Tensor:
     """Translate a mask of this course into the ``attn_mask`` of ``nn.MultiheadAttention``, where True = may *not* attend.
 
     Parameters
     ----------
     mask : tensor [n_query, n_key], [batch, n_query, n_key] or [batch, n_heads, n_query, n_key], bool
         True = may attend.
-    n_heads : int
+    n_heads : int, optional
         Needed for more than two axes: PyTorch has batch and heads on one axis, the heads of a sentence side by side.
 
     Returns
@@ -150,9 +150,14 @@ def to_attn_mask(mask: Tensor, n_heads: int = 1) -> Tensor:
     check_bool("mask", mask, "True = may attend")
     if mask.ndim == 2:
         return ~mask
-    if mask.ndim == 3:
-        mask = mask[:, None].expand(-1, n_heads, -1, -1)
-    if mask.ndim != 4 or mask.shape[1] not in (1, n_heads):
+    if mask.ndim > 2 and mask.shape[-2] == 1 and mask.shape[-1] > 1:
+        raise ValueError(
+            f"mask has shape {list(mask.shape)}, one row for all queries; expected a row for each, since nn.MultiheadAttention "
+            f"does not broadcast. Try to_key_padding_mask(mask), or mask & causal_mask(n)."
+        )
+    if mask.ndim == 3 and n_heads is not None:
+        mask = mask[:, None].expand(-1, check_whole("n_heads", n_heads, 1), -1, -1)
+    if mask.ndim != 4 or n_heads is None or mask.shape[1] not in (1, n_heads):
         raise ValueError(
             f"mask has shape {list(mask.shape)} and n_heads={n_heads}; expected [n_query, n_key], [batch, n_query, n_key] or "
             f"[batch, n_heads, n_query, n_key]. Try n_heads=module.num_heads."
@@ -182,7 +187,7 @@ def from_attention_mask(attention_mask: Tensor) -> Tensor:
         raise ValueError(f"attention_mask is {describe(attention_mask)}; expected a tensor of 1 and 0.")
     check_axes("attention_mask", attention_mask, "[batch, n_key]")
     real = attention_mask == 1
-    if not bool((real | (attention_mask == 0)).all()):
+    if can_look_at(attention_mask) and not bool((real | (attention_mask == 0)).all()):
         raise ValueError(
             "attention_mask holds other numbers than 1 (a real token) and 0 (padding). Try from_additive if it is added to "
             "the scores, or ids != pad_id if these are ids of tokens."

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from attnlib.torch.blocks import FeedForward, Layer, LayerNorm, last_norm
-from attnlib.torch.checks import check_whole
+from attnlib.torch.checks import check_whole, check_width
+from attnlib.torch.heads import with_head_axis
 from attnlib.torch.layers import MultiHeadAttention
 from attnlib.torch.masks import causal_mask
 
@@ -80,6 +81,13 @@ class DecoderLayer(Layer):
         weights, context_weights : tensors [..., n_heads, n, n] and [..., n_heads, n, n_context]
             Only if asked for.
         """
+        if context is None:
+            raise ValueError(
+                "context is None; expected what an encoder made, [..., n_context, d_model]. Try EncoderLayer with "
+                "mask=causal_mask(n) for a model that has no encoder."
+            )
+        check_width("x", x, self.d_model, "[..., n, d_model]", self.norm_attention.weight)
+        check_width("context", context, self.d_model, "[..., n_context, d_model]", self.norm_attention.weight)
         mask = self._with_causal(mask, x)
         found = self.attention(self.before(x, self.norm_attention), mask=mask, return_weights=return_weights)
         found, weights = found if return_weights else (found, None)
@@ -97,6 +105,7 @@ class DecoderLayer(Layer):
         past = causal_mask(x.shape[-2], device=x.device)
         if mask is None:
             return past
+        mask = with_head_axis(mask, x, x, self.attention.n_heads)  # checks it as well
         if mask.dtype == torch.bool:
             return mask & past
         return torch.where(past, mask, -torch.inf)

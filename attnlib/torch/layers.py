@@ -51,7 +51,7 @@ class SelfAttention(nn.Module):
         norm: bool = True,
     ):
         super().__init__()
-        self.d_model = check_whole("d_model", d_model, 1)
+        self.d_model = d_model = check_whole("d_model", d_model, 1)
         d_k = d_model if d_k is None else check_whole("d_k", d_k, 1)
         d_v = d_model if d_v is None else check_whole("d_v", d_v, 1)
         self.dropout = check_rate("dropout", dropout)
@@ -174,7 +174,7 @@ class MultiHeadAttention(_Heads):
         dropout: float = 0.0,
         bias: bool = True,
     ):
-        check_whole("d_model", d_model, 1), check_whole("n_heads", n_heads, 1)
+        d_model, n_heads = check_whole("d_model", d_model, 1), check_whole("n_heads", n_heads, 1)
         d_k = check_heads(d_model, n_heads) if d_k is None else check_whole("d_k", d_k, 1)
         d_v = check_heads(d_model, n_heads) if d_v is None else check_whole("d_v", d_v, 1)
         super().__init__(d_model, d_model, n_heads, d_k, d_v, dropout, bias)
@@ -214,6 +214,11 @@ class MultiHeadAttention(_Heads):
         ValueError
             If widths, lengths or the mask do not fit; the message says which and what to try.
         """
+        if isinstance(key, Tensor) and key.dtype == torch.bool:
+            raise ValueError(
+                "key holds booleans; expected a floating tensor [..., n_key, d_model]. Is it a mask? Try mask=..., since "
+                "the second argument is the key."
+            )
         key = query if key is None else key
         value = key if value is None else value
         for name, x in (("query", query), ("key", key), ("value", value)):
@@ -221,7 +226,8 @@ class MultiHeadAttention(_Heads):
         return self._attend(query, key, value, mask, return_weights)
 
     def _project(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        if query is key is value and query.numel() > 4 * self.query.weight.numel():  # one product is faster than three
+        many = not torch.compiler.is_compiling() and query.numel() > 4 * self.query.weight.numel()
+        if query is key is value and many:  # one product is then faster than three
             layers = (self.query, self.key, self.value)
             weight = torch.cat([layer.weight for layer in layers])
             bias = None if self.query.bias is None else torch.cat([layer.bias for layer in layers])
@@ -258,7 +264,8 @@ class CrossAttention(_Heads):
     """
 
     def __init__(self, d_query: int, d_context: int, n_heads: int, *, d_model: int | None = None, dropout: float = 0.0):
-        check_whole("d_query", d_query, 1), check_whole("d_context", d_context, 1)
+        d_query, d_context = check_whole("d_query", d_query, 1), check_whole("d_context", d_context, 1)
+        n_heads = check_whole("n_heads", n_heads, 1)
         d_head = check_heads(check_whole("d_model", d_query if d_model is None else d_model, 1), n_heads)
         super().__init__(d_query, d_context, n_heads, d_head, d_head, dropout, True)
 

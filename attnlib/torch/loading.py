@@ -1,5 +1,7 @@
 """Weights of PyTorch's own layers in the layers of this course (lessons 08 and 09)."""
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -72,11 +74,17 @@ def _attention(
 ) -> list[tuple[torch.Tensor, torch.Tensor]]:
     if module.bias_k is not None or module.add_zero_attn:
         raise ValueError(
-            "module has bias_k or add_zero_attn, which add a key of their own; the layers of this course do not."
+            "module has bias_k or add_zero_attn, which add a key of their own; expected neither. Try a module without them."
         )
     if layer.n_heads != module.num_heads:
         raise ValueError(
-            f"layer has n_heads={layer.n_heads} and module has {module.num_heads} heads; expected as many."
+            f"layer has n_heads={layer.n_heads} and module has {module.num_heads} heads; expected as many. "
+            f"Try n_heads={module.num_heads} when the layer is made."
+        )
+    if module.kdim != module.vdim:
+        raise ValueError(
+            f"module has kdim={module.kdim} and vdim={module.vdim}; expected the same, since keys and values of our layers come "
+            f"from one sequence. Try kdim=vdim."
         )
     if module.in_proj_weight is not None:
         weights = module.in_proj_weight.chunk(3)
@@ -104,21 +112,39 @@ def _linear(
     if ours.weight.shape != weight.shape:
         raise ValueError(
             f"{name}.weight of the layer is {list(ours.weight.shape)} and of the module {list(weight.shape)}; expected the "
-            f"same. Try a layer of the module's widths."
+            f"same. Try a layer of the module's widths (d_model, d_ff; CrossAttention where kdim differs)."
         )
     if (ours.bias is None) != (bias is None):
         has = "the module" if ours.bias is None else "the layer"
-        raise ValueError(f"{name}: only {has} has a bias. Try bias={ours.bias is None} when the layer is made.")
+        raise ValueError(
+            f"{name}: only {has} has a bias; expected both or neither. Try bias={ours.bias is None} when the layer is made, or "
+            f"bias=True for a module of PyTorch whose counterpart here always has them."
+        )
     return [(ours.weight, weight)] + ([] if bias is None else [(ours.bias, bias)])
 
 
 def _check_block(layer: EncoderLayer | DecoderLayer, module: nn.Module) -> None:
     if layer.norm_first != module.norm_first:
-        raise ValueError(f"layer has norm_first={layer.norm_first} and module {module.norm_first}; expected the same.")
-    theirs = {F.relu: "relu", F.gelu: "gelu"}.get(module.activation, module.activation)
-    if layer.feed_forward.activation is not module.activation:
         raise ValueError(
-            f"the activations differ; the module has {theirs!r}. Try activation={theirs!r} when the layer is made."
+            f"layer has norm_first={layer.norm_first} and module {module.norm_first}; expected the same. "
+            f"Try norm_first={module.norm_first} when the layer is made."
         )
-    if layer.norm_attention.eps != module.norm1.eps:
-        raise ValueError(f"layer has eps={layer.norm_attention.eps} and module {module.norm1.eps}; expected the same.")
+    ours, theirs = _activation(layer.feed_forward.activation), _activation(module.activation)
+    if ours != theirs:
+        wanted = repr(theirs) if isinstance(theirs, str) else "the module's own, module.activation,"
+        raise ValueError(f"the activations differ; expected the same. Try activation={wanted} when the layer is made.")
+    for norm in (module.norm1, module.norm2, *([module.norm3] if hasattr(module, "norm3") else [])):
+        if layer.norm_attention.eps != norm.eps:
+            raise ValueError(
+                f"layer has eps={layer.norm_attention.eps} and module {norm.eps}; expected the same in all norms. "
+                f"Try eps={norm.eps} when the layer is made."
+            )
+
+
+def _activation(activation: Callable) -> Callable | str:
+    """A name for each way of writing an activation that PyTorch's layers know, else the function itself."""
+    if activation in (F.relu, torch.relu) or isinstance(activation, nn.ReLU):
+        return "relu"
+    if activation is F.gelu or (isinstance(activation, nn.GELU) and activation.approximate == "none"):
+        return "gelu"
+    return activation

@@ -31,7 +31,13 @@ def padding_mask(lengths: Tensor, n_key: int) -> Tensor:
     ValueError
         If lengths are not whole numbers, not one for each sentence, or not between 0 and n_key.
     """
-    n_key, lengths = check_whole("n_key", n_key, 0), torch.as_tensor(lengths)
+    n_key = check_whole("n_key", n_key, 0)
+    try:
+        lengths = torch.as_tensor(lengths)
+    except (TypeError, ValueError, RuntimeError):
+        raise ValueError(
+            f"lengths are {lengths!r}; expected [batch] whole numbers. Try [len(row) for row in rows]."
+        ) from None
     if lengths.numel() == 0 and lengths.ndim == 1:
         lengths = lengths.long()  # an empty list would be floating
     if lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool:
@@ -44,7 +50,7 @@ def padding_mask(lengths: Tensor, n_key: int) -> Tensor:
             f"lengths has shape {list(lengths.shape)}; expected [batch], one number for each sentence. Try "
             f"lengths.reshape(-1), which makes a batch of a single sentence too."
         )
-    if lengths.numel() and not 0 <= int(lengths.min()) <= int(lengths.max()) <= n_key:
+    if lengths.numel() and can_look_at(lengths) and not 0 <= int(lengths.min()) <= int(lengths.max()) <= n_key:
         raise ValueError(
             f"lengths are {int(lengths.min())} to {int(lengths.max())} and n_key={n_key}; expected 0 to n_key. Try "
             f"n_key={max(int(lengths.max()), 0)}, or cut the sentences that are longer."
@@ -103,6 +109,16 @@ def to_additive(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
     if dtype not in FLOATS:
         raise ValueError(f"dtype is {dtype}; expected a floating one. Try dtype=scores.dtype.")
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -torch.inf)
+
+
+def can_look_at(tensor: Tensor) -> bool:
+    """Whether the numbers of a tensor can be looked at: not while code is compiled, nor under vmap."""
+    if torch.compiler.is_compiling():
+        return False
+    try:
+        return tensor.flatten()[:1].tolist() is not None
+    except RuntimeError:
+        return False
 
 
 def check_bool(name: str, mask: Tensor, meaning: str, remedy: str | None = None) -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlib.numpy import positions as by_numpy
-from attnlib.torch.checks import check_floats, check_whole, check_width
+from attnlib.torch.checks import check_dtype, check_floats, check_whole, check_width
 
 
 def sinusoidal_positions(
@@ -44,7 +44,8 @@ def sinusoidal_positions(
     ValueError
         If n is no whole number or below 0, d_model below 1, or base not above 0.
     """
-    return torch.from_numpy(by_numpy.sinusoidal_positions(n, d_model, base)).to(dtype=dtype, device=device)
+    rows = torch.from_numpy(by_numpy.sinusoidal_positions(n, d_model, base))
+    return rows.to(dtype=check_dtype(dtype), device=torch.get_default_device() if device is None else device)
 
 
 def rotary(x: Tensor, positions: Tensor | None = None, base: float = 10_000.0, interleaved: bool = True) -> Tensor:
@@ -57,7 +58,7 @@ def rotary(x: Tensor, positions: Tensor | None = None, base: float = 10_000.0, i
     x : tensor [..., n, d]
         Queries or keys of one head width d, even; any floating dtype.
     positions : tensor [n], or anything that broadcasts to x without its last axis
-        Place of each row. 0 to n − 1 if not given.
+        Place of each row. 0 to n − 1 if not given. Of a batch [batch, n], with heads in x, give ``positions[:, None]``.
     base : float
         Above 0.
     interleaved : bool
@@ -80,11 +81,13 @@ def rotary(x: Tensor, positions: Tensor | None = None, base: float = 10_000.0, i
         raise ValueError(
             f"x has shape {list(x.shape)}; expected [..., n, d] with an even d of at least 2, since numbers are turned in pairs."
         )
-    places = torch.arange(n, device=x.device) if positions is None else positions
-    if places.dtype in (torch.float16, torch.bfloat16, torch.bool) or places.shape[-1:] not in ((n,), (1,)):
+    places = torch.arange(n, device=x.device) if positions is None else torch.as_tensor(positions, device=x.device)
+    fits = places.ndim < x.ndim and all(mine in (1, its) for mine, its in zip(places.shape[::-1], x.shape[-2::-1]))
+    if places.dtype in (torch.float16, torch.bfloat16, torch.bool) or not fits:
         raise ValueError(
             f"positions are {list(places.shape)} of {str(places.dtype).removeprefix('torch.')}; expected whole numbers or "
-            f"float32 of shape [{n}], or what broadcasts to {list(x.shape[:-1])}. Try torch.arange({n})."
+            f"float32 of shape [{n}], or what broadcasts to {list(x.shape[:-1])}. Try torch.arange({n}), or positions[:, None] if each "
+            f"sentence of a batch has its own and x has an axis for heads."
         )
     pairs = by_numpy.frequencies(d, base)
     angles = places.double()[..., None] * torch.from_numpy(pairs).to(x.device)  # [..., n, d / 2]
@@ -119,7 +122,7 @@ def alibi_bias(n_heads: int, n_query: int, n_key: int | None = None, *, dtype: t
     ValueError
         If a size is no whole number, or too small.
     """
-    return torch.from_numpy(by_numpy.alibi_bias(n_heads, n_query, n_key)).to(dtype)
+    return torch.from_numpy(by_numpy.alibi_bias(n_heads, n_query, n_key)).to(check_dtype(dtype))
 
 
 class _Positions(nn.Module):
@@ -178,8 +181,17 @@ class SinusoidalPositions(_Positions):
 
     def __init__(self, d_model: int, max_len: int = 5_000, base: float = 10_000.0):
         super().__init__(d_model, max_len)
-        rows = sinusoidal_positions(max_len, d_model, base, dtype=torch.get_default_dtype())
-        self.register_buffer("positions", rows, persistent=False)
+        self.base = base
+        self.register_buffer("positions", self._rows(torch.get_default_dtype(), None), persistent=False)
+
+    def _rows(self, dtype: torch.dtype, device: torch.device | None) -> Tensor:
+        return sinusoidal_positions(self.max_len, self.d_model, self.base, dtype=dtype, device=device)
+
+    def _apply(self, *args: object, **options: object) -> nn.Module:
+        """Compute the rows again where the module was moved or converted, so that float16 leaves no trace in them."""
+        super()._apply(*args, **options)
+        self.positions = self._rows(self.positions.dtype, self.positions.device)
+        return self
 
 
 class LearnedPositions(_Positions):

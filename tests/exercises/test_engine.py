@@ -1,7 +1,9 @@
 """Verdicts on answers that are right but unusual, wrong in ways that no list of mistakes holds, or no functions at all."""
 
+import collections
 import functools
 import logging
+import re
 import sys
 import warnings
 
@@ -484,3 +486,129 @@ def test_arguments_that_are_no_arrays_are_seen_to_be_changed_or_not():
     case = Case("mixed", (None, ["a"], (1.0, np.array([np.nan]))))
     assert run(lambda flag, words, values: 0.0, case).changed == []
     assert run(change, case).changed == [1]
+
+
+# Strings, lists and dicts ---------------------------------------------------------------------------------------------
+
+
+def words_of(text):
+    return text.split()
+
+
+def ids_of(words):
+    return {word: number for number, word in enumerate(words)}
+
+
+WORDS = Exercise(
+    "words_of",
+    words_of,
+    words_of,
+    lambda rng: [Case("two", ("a b",), ["a", "b"]), Case("three", ("那 b c",)), Case("none", ("",), [])],
+    [
+        Mistake("one string", lambda text: text, "Cut it."),
+        Mistake("sorted", lambda text: sorted(text.split()), "Keep."),
+    ],
+)
+IDS = Exercise(
+    "ids_of",
+    ids_of,
+    ids_of,
+    lambda rng: [Case("two", (["a", "b"],), {"a": 0, "b": 1}), Case("three", (["c", "a", "b"],))],
+    [Mistake("from 1", lambda words: {word: number for number, word in enumerate(words, 1)}, "Begin with 0.")],
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [lambda t: tuple(t.split()), lambda t: np.array(t.split(), dtype=object), lambda t: [*map(np.str_, t.split())]],
+)
+def test_a_list_of_strings_is_right_in_other_wrappings(answer):
+    verdict = judge(WORDS, answer)
+    assert verdict.status == "right", verdict.text
+    assert "as an array" not in verdict.text and not verdict.as_list
+
+
+def test_a_dict_is_right_in_any_order_and_of_any_kind():
+    def backwards(words):
+        return collections.OrderedDict(reversed([*ids_of(words).items()]))
+
+    for answer in (backwards, lambda words: {word: np.int64(i) for i, word in enumerate(words)}):
+        verdict = judge(IDS, answer)
+        assert verdict.status == "right", verdict.text
+
+
+@pytest.mark.parametrize(
+    "judged, answer, told",
+    [
+        (WORDS, lambda t: set(t.split()), "It returns a set; expected a list of str."),
+        (WORDS, lambda t: iter(t.split()), "expected a list of str."),
+        (WORDS, lambda t: [1, 2], "It returns a list of int; expected a list of str."),
+        (WORDS, lambda t: ["a", None], "It returns a list of NoneType and str; expected a list of str."),
+        (WORDS, lambda t: t.split()[:1], "The list has 1 of what should be 2 items."),
+        (WORDS, lambda t: [*t.split()[:-1], "x"], "Item 1, counted from 0, is 'x'; expected 'b'."),
+        (WORDS, lambda t: t, "It returns a str; expected a list of str.\nThis is what comes of: one string. Cut it."),
+        (WORDS, lambda t: "那".encode(), "It returns a bytes; expected a list of str."),
+        (WORDS, lambda t: None, "It returns nothing (None)"),
+        (WORDS, words_of.__class__, "raises TypeError"),
+        (IDS, lambda w: list(w), "It returns a list of str; expected a dict from str to int."),
+        (
+            IDS,
+            lambda w: {k: float(v) for k, v in ids_of(w).items()},
+            "a dict from str to float; expected a dict from str to int.",
+        ),
+        (
+            IDS,
+            lambda w: {k: v > 0 for k, v in ids_of(w).items()},
+            "a dict from str to bool; expected a dict from str to int.",
+        ),
+        (
+            IDS,
+            lambda w: {v: k for k, v in ids_of(w).items()},
+            "a dict from int to str; expected a dict from str to int.",
+        ),
+        (IDS, lambda w: {"a": 0}, "'b' is missing."),
+        (IDS, lambda w: ids_of(w) | {"<pad>": 9}, "'<pad>' should not be there."),
+        (
+            IDS,
+            lambda w: {k: v + 1 for k, v in ids_of(w).items()},
+            "'a' has 1; expected 0.\nThis is what comes of: from 1.",
+        ),
+        (
+            IDS,
+            lambda w: w.sort(reverse=True) or {"a": 0, "b": 1},
+            "The result is right, but it changes its input `w`",
+        ),
+        (
+            IDS,
+            lambda w: {np.float64(0.5): []},
+            "It returns a dict from float to list; expected a dict from str to int.",
+        ),
+    ],
+)
+def test_what_is_wrong_with_strings_lists_and_dicts_is_told(judged, answer, told):
+    verdict = judge(judged, answer)
+    assert verdict.status == "not yet" and told in verdict.text, verdict.text
+    assert not re.search(r"0x[0-9a-f]{6}", verdict.text)
+
+
+def test_strings_are_shown_so_that_they_can_be_copied():
+    text = judge(WORDS, lambda text: sorted(text.split(), reverse=True)).text
+    assert "  text = 'a b'\n  yours:    ['b', 'a']\n  expected: ['a', 'b']" in text
+
+
+def test_true_is_not_the_number_1_in_a_list_or_a_dict():
+    ones = Exercise("ones", lambda n: [1] * n, lambda n: [1] * n, lambda rng: [Case("two", (2,), [1, 1])], [])
+    assert judge(ones, lambda n: [1] * n).status == "right"
+    assert "a list of bool; expected a list of int" in judge(ones, lambda n: [True] * n).text
+
+
+def test_an_exercise_may_return_arrays_of_unequal_length():
+    """A mistake and an answer that are one array each are compared, though the expected tuple makes no array."""
+    both = Exercise(
+        "both",
+        lambda x: (x, x[:1]),
+        lambda x: (x, x[:1]),
+        lambda rng: [Case("two", (np.array([1.0, 2.0]),)), Case("three", (np.array([1.0, 2.0, 3.0]),))],
+        [Mistake("the first alone", lambda x: x, "Return two.")],
+    )
+    assert "This is what comes of: the first alone." in judge(both, lambda x: x.copy()).text

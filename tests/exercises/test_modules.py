@@ -75,7 +75,7 @@ def test_a_class_is_judged_with_weights_set_by_name():
 
 
 def test_a_stub_is_not_started():
-    assert judge(MIXER, Stub).status == "not started"
+    assert judge(MIXER, Stub).status == judge(MIXER, Todo).status == "not started"
     assert not is_stub(Mixer)
 
 
@@ -151,6 +151,36 @@ class InDouble(Mixer):
         return super().forward(x).double()
 
 
+class WithItsInput(Mixer):
+    def forward(self, x):
+        return super().forward(x), x
+
+
+class WithAComma(Mixer):
+    def forward(self, x):
+        return (super().forward(x),)
+
+
+class WithNothing(Mixer):
+    def forward(self, x):
+        return super().forward(x), None
+
+
+class AsAList(Mixer):
+    def forward(self, x):
+        return super().forward(x).tolist()
+
+
+class NoKernel(Mixer):
+    def forward(self, x):
+        return nn.ModuleList([self.query])(x)
+
+
+class Todo(Mixer):
+    def forward(self, x):
+        raise NotImplementedError("later")
+
+
 class Crashes(Mixer):
     def forward(self, x):
         return self.qurey(x)
@@ -172,6 +202,11 @@ class Crashes(Mixer):
         (WithNumPy, "It returns a NumPy array; expected a tensor. Use PyTorch's functions all the way."),
         (InPlace, "it changes its input `x`, which the caller still needs. Work on a copy: `x = x.clone()`."),
         (InDouble, "It returns a tensor of float64; expected float32."),
+        (WithItsInput, "It returns a tuple of 2 results; expected one tensor. Is there a comma too many"),
+        (WithAComma, "It returns a tuple of one result; expected one tensor."),
+        (WithNothing, "It returns a tuple of 2 results; expected one tensor."),
+        (AsAList, "It returns a list; expected a tensor. Try torch.tensor(...)."),
+        (NoKernel, "It raises NotImplementedError"),
         (Crashes, "in line"),
     ],
 )
@@ -180,12 +215,40 @@ def test_what_is_unfit_about_a_layer_is_said(answer, text):
     assert verdict.status == "not yet" and text in verdict.text
 
 
-def test_a_check_leaves_the_random_numbers_of_the_notebook_alone():
+class Careless(Mixer):
+    def forward(self, x):
+        torch.manual_seed(1)
+        torch.set_default_dtype(torch.float64)
+        torch.set_grad_enabled(False)
+        return super().forward(x)
+
+
+def test_a_check_leaves_random_numbers_and_settings_of_the_notebook_alone():
     torch.manual_seed(0)
     expected = torch.rand(3)
     torch.manual_seed(0)
-    judge(MIXER, Mixer)
+    judge(MIXER, Careless)
     assert torch.equal(torch.rand(3), expected)
+    assert torch.get_default_dtype() == torch.float32 and torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("change", [lambda x: x.append(3), lambda x: x.__setitem__(0, 7)])
+def test_a_list_that_is_changed_in_place_is_seen(change):
+    def answer(sequences, more):
+        total = torch.tensor(sum(map(sum, sequences)) + sum(more.values()))
+        change(sequences[0])
+        return total
+
+    exercise = Exercise(
+        "total",
+        reference=lambda sequences, more: torch.tensor(sum(map(sum, sequences)) + sum(more.values())),
+        solution=lambda sequences, more: torch.tensor(sum(map(sum, sequences)) + sum(more.values())),
+        cases=lambda rng: [Case("two lists", ([[1, 2], [4]], {"a": 1}), np.array(8))],
+        mistakes=[],
+        call=lambda answer, sequences, more: on_tensors(answer, sequences, more),
+    )
+    assert "it changes its input `sequences`" in judge(exercise, answer).text
+    assert judge(exercise, exercise.reference).status == "right"
 
 
 def test_the_check_wants_a_class_and_gives_tensors_to_play_with(capsys):

@@ -158,7 +158,9 @@ def test_exercises_are_registered_checked_explained_and_hinted(lesson):
         if cell.cell_type == "code" and (name := CHECK.match(cell.source)):
             name, stub = name[1], cells[i - 1]
             found.append(name)
-            assert stub.source.startswith(f"def {name}(") and stub.source.endswith("return ...  # your code here")
+            assert stub.source.startswith((f"def {name}(", f"class {name}(")) and stub.source.endswith(
+                "return ...  # your code here"
+            )
             assert stub.source.splitlines()[0] == check.exercises[name].solution_source().splitlines()[0]
             assert (ask := cells[i - 2].source).count(f"### Exercise: `{name}` (") == 1
             assert "One worked number" in ask and re.search(r"\d+ minutes\)", ask)

@@ -429,6 +429,61 @@ def test_compiled_code_computes_the_same_and_so_do_its_gradients():
         assert torch.allclose(mine, its, atol=1e-5)
 
 
+def test_export_with_any_batch_and_length():
+    dim = torch.export.Dim
+    x = torch.randn(2, 5, 8)
+    for layer in (MultiHeadAttention(8, 2), SelfAttention(8), Encoder(1, 8, 2)):
+        shapes = ({0: dim("batch", min=2), 1: dim("n", min=2, max=64)},)
+        exported = torch.export.export(layer.eval(), (x,), dynamic_shapes=shapes).module()
+        longer = torch.randn(3, 40, 8)
+        assert torch.allclose(exported(longer), layer(longer), atol=1e-6)
+
+
+def test_numpy_integers_make_layers_that_compile():
+    layer = MultiHeadAttention(np.int64(8), np.int64(2), dropout=np.float32(0.5)).eval()
+    x = torch.randn(2, 5, 8)
+    assert torch.allclose(torch.compile(layer, fullgraph=True, backend="eager")(x), layer(x), atol=1e-6)
+
+
+def test_sinusoids_are_exact_after_conversions_and_on_another_device():
+    exact = torch.from_numpy(by_numpy.sinusoidal_positions(9, 8))
+    layer = SinusoidalPositions(8, 9)
+    assert torch.equal(layer.half().double().positions, exact)
+    with torch.device("meta"):
+        layer = SinusoidalPositions(8, 9)
+    assert layer.positions.is_meta
+    assert torch.equal(layer.to_empty(device="cpu").positions, exact.float())
+
+
+def test_rotary_takes_the_places_of_each_sentence():
+    x, places = torch.randn(2, 3, 5, 4), torch.tensor([[0, 1, 2, 3, 4], [7, 8, 9, 10, 11]])
+    turned = rotary(x, places[:, None])
+    assert torch.allclose(turned[1], rotary(x[1], places[1])) and turned.shape == x.shape
+    assert torch.equal(rotary(x[0, 0], [0, 1, 2, 3, 4]), rotary(x[0, 0]))
+
+
+@pytest.mark.parametrize("layer", [EncoderLayer(8, 2), DecoderLayer(8, 2)], ids=["encoder", "decoder"])
+def test_masks_are_checked_before_anything_is_made_of_them(layer):
+    x = torch.randn(2, 5, 8)
+    inputs = (x, x) if isinstance(layer, DecoderLayer) else (x,)
+    for mask, text in (
+        (torch.ones(2, 1, 5).long(), "mask has dtype int64; expected booleans"),
+        (np.ones((2, 1, 5), dtype=bool), "mask is an array of NumPy; expected a tensor"),
+        ([[True]], "mask is a list; expected a tensor"),
+        (torch.ones(2, 5).bool(), "mask has shape [2, 5], which does not broadcast"),
+    ):
+        with pytest.raises(ValueError) as error:
+            layer(*inputs, mask=mask)
+        assert text in str(error.value)
+    for wrong, text in (
+        (x.double(), "x is float64"),
+        (x.long(), "x has dtype int64"),
+        (x.numpy(), "x is an array of NumPy"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            layer(wrong, *inputs[1:])
+
+
 # Errors ---------------------------------------------------------------------------------------------------------------
 
 
@@ -486,7 +541,7 @@ def test_compiled_code_computes_the_same_and_so_do_its_gradients():
         ),
         (
             lambda: load_torch_weights(MultiHeadAttention(8, 2, bias=False), nn.MultiheadAttention(8, 2)),
-            "query: only the module has a bias. Try bias=True",
+            "query: only the module has a bias; expected both or neither. Try bias=True",
         ),
         (
             lambda: load_torch_weights(MultiHeadAttention(8, 2), nn.MultiheadAttention(8, 2, add_zero_attn=True)),
@@ -518,6 +573,41 @@ def test_errors_say_what_was_given_and_what_to_try(call, text):
     with pytest.raises(ValueError) as error:
         call()
     assert text in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda: DecoderLayer(8, 2)(torch.ones(4, 8), None), "context is None; expected what an encoder made"),
+        (lambda: MultiHeadAttention(8, 2)(torch.ones(5, 8), causal_mask(5)), "Is it a mask? Try mask=..."),
+        (lambda: LayerNorm(8, eps=-1), "eps=-1; expected a number of at least 0"),
+        (lambda: LayerNorm(8)(torch.ones(2, 8).double()), "x is float64 and the weights of this layer are float32"),
+        (lambda: layer_norm(torch.tensor(1.0)), "x is a single number"),
+        (lambda: alibi_bias(2, 4, dtype=torch.int64), "dtype is torch.int64; expected a floating one"),
+        (lambda: sinusoidal_positions(2, 4, dtype=torch.int64), "dtype is torch.int64; expected a floating one"),
+        (lambda: rotary(torch.ones(2, 3, 5, 4), torch.ones(2, 5)), "Try torch.arange(5), or positions[:, None]"),
+        (
+            lambda: load_torch_weights(CrossAttention(8, 6, 2), nn.MultiheadAttention(8, 2, kdim=6, vdim=7)),
+            "module has kdim=6 and vdim=7; expected the same",
+        ),
+        (
+            lambda: load_torch_weights(
+                EncoderLayer(8, 2, 12), nn.TransformerEncoderLayer(8, 2, 12, activation=torch.tanh, norm_first=True)
+            ),
+            "Try activation=the module's own",
+        ),
+    ],
+)
+def test_more_errors_say_what_to_try(call, text):
+    with pytest.raises(ValueError) as error:
+        call()
+    assert text in str(error.value)
+
+
+def test_ways_of_writing_an_activation_are_one():
+    for activation in (nn.ReLU(), torch.relu):
+        module = nn.TransformerEncoderLayer(8, 2, 12, activation=activation, norm_first=True)
+        load_torch_weights(EncoderLayer(8, 2, 12), module)
 
 
 def test_nothing_is_copied_where_something_does_not_fit():

@@ -129,6 +129,9 @@ def test_two_conventions_confused_leak(pair):
         (lambda: to_key_padding_mask(causal_mask(3)), "mask has shape [3, 3]; expected [batch, 1, n_key]"),
         (lambda: from_attn_mask(torch.ones(6, 2, 2).bool()), "attn_mask has shape [6, 2, 2] and n_heads=None"),
         (lambda: to_attn_mask(torch.ones(2, 3, 4, 4).bool(), 2), "mask has shape [2, 3, 4, 4] and n_heads=2"),
+        (lambda: to_attn_mask(torch.ones(2, 4, 4).bool()), "mask has shape [2, 4, 4] and n_heads=None"),
+        (lambda: to_attn_mask(torch.ones(2, 1, 4).bool(), 2), "one row for all queries; expected a row for each"),
+        (lambda: padding_mask("ab", 3), "lengths are 'ab'; expected [batch] whole numbers"),
         (lambda: from_attention_mask(torch.tensor([[5, 2]])), "attention_mask holds other numbers than 1"),
         (lambda: from_attention_mask([[1]]), "attention_mask is of type list; expected a tensor of 1 and 0"),
     ],
@@ -137,3 +140,13 @@ def test_errors_say_what_was_given_and_what_to_try(call, text):
     with pytest.raises(ValueError) as error:
         call()
     assert text in str(error.value)
+
+
+def test_masks_are_made_under_vmap_and_in_compiled_code():
+    lengths = torch.tensor([[3, 1], [2, 5]])
+    assert torch.equal(torch.func.vmap(lambda row: padding_mask(row, 5))(lengths)[1], padding_mask(lengths[1], 5))
+    compiled = torch.compile(lambda row: padding_mask(row, 5), fullgraph=True, backend="eager")
+    assert torch.equal(compiled(lengths[0]), padding_mask(lengths[0], 5))
+    ones = to_attention_mask(padding_mask(LENGTHS, 5))
+    compiled = torch.compile(from_attention_mask, fullgraph=True, backend="eager")
+    assert torch.equal(compiled(ones), padding_mask(LENGTHS, 5))

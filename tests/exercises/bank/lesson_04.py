@@ -43,10 +43,7 @@ ADAPTERS = {
     "to_additive": to_additive,
 }
 NOT_IN_AN_EXERCISE = {  # id of the bank: why it cannot be made in an exercise, and where it is shown instead
-    "mk02": "It is about the key_padding_mask of PyTorch's MultiheadAttention, where True means ignore: lesson 08.",
     "mk04": "Shown in lesson 04, what goes wrong in the wild: one side writes 0 = allowed, the other reads 1 = allowed.",
-    "mk12": "PyTorch refuses −1e9 in half precision; NumPy makes it −∞, which lesson 04 shows in a table of dtypes.",
-    "mk16": "It shows only in gradients made by automatic differentiation: the forward pass is right. Lesson 08.",
     "mk19": "Shown in lesson 04, what goes wrong in the wild: the batch of a mask lines up with the heads of the scores.",
     "mk21": "Shown in lesson 04, what goes wrong in the wild: np.repeat where np.tile was needed.",
     "mk22": "Shown in lesson 04, what goes wrong in the wild: padding guessed from a sum of features.",

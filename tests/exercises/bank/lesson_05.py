@@ -59,10 +59,7 @@ ADAPTERS = {
     "count_parameters": count_parameters,
 }
 NOT_IN_AN_EXERCISE = {
-    "mh04": "Raised by torch's view alone, since NumPy's reshape copies where it must: lesson 08.",
     "mh07": "Shown in what goes wrong in the wild: five features for two heads.",
     "mh17": "Repeats the keys for grouped queries, which are built in lesson 20.",
     "mh18": "Shown in what goes wrong in the wild: six numbers in a row.",
-    "mh19": "Needs PyTorch's modules, which register their parameters: lesson 08.",
-    "mh20": "Needs PyTorch's modules, whose copies can be one object: lesson 08.",
 }

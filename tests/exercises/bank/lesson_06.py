@@ -49,11 +49,11 @@ def alibi_bias(wrong, space, entry):
 ADAPTERS = {"sinusoidal_positions": sinusoidal_positions, "rotary": rotary, "alibi_bias": alibi_bias}
 NOT_IN_AN_EXERCISE = {
     "pe10": "Where to add positions is no function of its own: lesson 06 shows it in what goes wrong in the wild.",
-    "pe11": "Needs PyTorch's buffers: lesson 08.",
+    "pe11": "Shown in lesson 08, parameter or buffer: a plain attribute is not saved, and stays behind when a model moves.",
     "pe13": "Needs embeddings and positions together: lesson 06 shows it in what goes wrong in the wild.",
     "pe18": "No positions at all: the task that fails, with which lesson 06 begins (permutation test).",
     "pe20": "Needs two calls that disagree: lesson 06 shows it in what goes wrong in the wild.",
     "pe23": "A missing import: the check reports any NameError in one line, with the learner's own line number.",
-    "pe24": "Needs PyTorch's parameters: lesson 08.",
+    "pe24": "Shown in lesson 08, parameter or buffer: a plain tensor is not among the parameters, so it is not trained.",
     "pe25": "Where to add positions is no function of its own: lesson 06 shows it in what goes wrong in the wild.",
 }

@@ -1,0 +1,234 @@
+"""``examine``: checks its arguments, calls the probes one after another, and gathers what they say."""
+
+import contextlib
+import inspect
+import random
+import warnings
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+from torch import nn
+
+from attnlib.doctor import batches, behaviour, blocks, masking, mechanism, numerics, precision, structure
+from attnlib.doctor.calling import LayerError, first_line, prepare
+from attnlib.doctor.chart import Chart
+from attnlib.doctor.conventions import CONVENTIONS, find_slot
+from attnlib.doctor.reading import TARGETS
+from attnlib.doctor.report import Finding, NotExamined, Passed, Report, found
+
+PROBES = [
+    ("shape of the result", behaviour.shape_probe),
+    ("eval is deterministic", numerics.random_probe),
+    ("does the future leak", behaviour.future_probe),
+    ("does the mask hide", masking.mask_probe),
+    ("a fully masked row", masking.empty_row_probe),
+    ("rows sum to 1", mechanism.weights_probe),
+    ("heads and projections", mechanism.heads_probe),
+    ("norm over features, not over time", blocks.norm_probe),
+    ("residual connections", blocks.residual_probe),
+    ("order of the tokens", batches.order_probe),
+    ("place in the batch, and its size", batches.batch_probe),
+    ("sequences stay apart in training", numerics.training_probe),
+    ("dropout in training", numerics.dropout_probe),
+    ("gradients", numerics.gradient_probe),
+    ("half precision", precision.half_probe),
+]
+WITH_GRADIENTS = {"gradients"}
+
+
+def examine(
+    layer: Callable,
+    *,
+    d_model: int | None = None,
+    d_context: int | None = None,
+    mask: str | None = None,
+    causal: bool | None = None,
+    positions: bool | None = None,
+    call: Callable | None = None,
+    n: int | None = None,
+    batch: int | None = None,
+    seed: int = 0,
+) -> Report:
+    """Examine a layer or a function of attention.
+
+    Parameters
+    ----------
+    layer : nn.Module or function
+        Called with [batch, n, d_model] (an ``nn.MultiheadAttention`` and its kin also without ``batch_first``): one
+        sequence, or query, key and value, or a sequence and its context. A function takes tensors or NumPy arrays,
+        [batch, n, d], [batch, heads, n, d] or [n, d].
+    d_model, d_context : int, optional
+        Widths of the sequence and of its context; guessed from the layer's attributes and weights if not given.
+    mask : "may attend", "ignore", "keep 1" or "additive", optional
+        What the layer's masks mean: True = may attend; True = ignore; 1 = keep, 0 = hide; added to the scores. If not given,
+        the doctor tries them and says which works; then it cannot know whether a mask is inverted.
+    causal : bool, optional
+        Whether tokens must not see later ones. If not given, a layer that never does is taken to be causal.
+    positions : bool, optional
+        Whether the layer is meant to know the order of its tokens. If not given, it is reported, not judged.
+    call : function, optional
+        How to call the layer, for one that takes something else: ``call(layer, x)``, ``call(layer, x, mask)``,
+        ``call(layer, query, context, mask)`` or ``call(layer, query, key, value, mask)``, where the mask is boolean
+        [batch, n_query, n_key], True = may attend, or None. Returns the output, or the output and the weights.
+    n : int, optional
+        How many tokens to try; 7, or what no other axis has, so that none is taken for another.
+    batch : int, optional
+        How many sequences; 3 if not given, or 5 for a layer of 3 heads.
+    seed : int
+        Of the random numbers that go in.
+
+    Returns
+    -------
+    report : Report
+        ``print(report)``, or the last line of a cell; ``report.findings``, ``report.to_dict()``.
+
+    Raises
+    ------
+    ValueError
+        If the layer cannot be called at all, or an argument makes no sense. What the layer itself raises is a finding.
+
+    Notes
+    -----
+    Everything is tried in float64 on the CPU, on a copy, in eval mode where not said otherwise; two results differ if they do
+    by more than 1e-9 of their size (1e-4 if the layer works in float32 only). What could not be tried is listed with the
+    reason. Nothing found does not prove a layer right.
+    """
+    layer = getattr(layer, "_orig_mod", layer)  # of torch.compile
+    check_arguments(layer, d_model, d_context, mask, causal, positions, call, n, batch)
+    options = {"d_model": d_model, "d_context": d_context, "call": call, "n": n, "batch": batch, "seed": seed}
+    report = Report(getattr(layer, "__name__", type(layer).__name__))
+    with calm():
+        chart = Chart(None, layer, stated_causal=causal, positions=positions)
+        gather(report, "what PyTorch can see of the module", structure.structure_probe, chart)
+        try:
+            chart.subject, error = prepare(layer, options)
+        except Exception as failed:  # the copy itself, or a signature that cannot be read
+            chart.subject, error = None, failed
+        if chart.subject is None:
+            report.findings.append(
+                found("the layer raises", "a first call", f"{first_line(error)} ({tried(layer, options)})")
+            )
+            remedy = "Pass d_model=, or call=lambda layer, x, mask: ..., that calls it as it wants."
+            if "indices" in str(error):
+                remedy = (
+                    "It wants token ids: examine the layers behind its embedding, or pass call=, which starts there."
+                )
+            report.not_examined += [NotExamined(name, "the layer could not be called.", remedy) for name, _ in PROBES]
+            return report.sort()
+        with torch.no_grad():
+            names = chart.subject.mask_names
+            if (
+                chart.subject.names[-1] in TARGETS
+            ):  # encoder and decoder in one: masks of the source cannot be told apart
+                names = [name for name in names if name.startswith(TARGETS[:3])]
+                remedy = "Examine the encoder and the decoder by themselves."
+                report.not_examined.append(NotExamined("masks of the source", "an encoder stands before it.", remedy))
+            chart.slots = [find_slot(chart.subject, name, "may attend" if call else mask) for name in names]
+        for name, probe in PROBES:
+            if any(finding.fault == "random in eval" for finding in report.findings):
+                report.not_examined.append(
+                    NotExamined(name, "results are random even in eval mode.", "Mend that first.")
+                )
+            else:
+                gather(report, name, probe, chart)
+        report.assumed = assumptions(chart)
+    return report.sort()
+
+
+def gather(report: Report, name: str, probe: Callable, chart: Chart) -> None:
+    """Make one probe, and put what it says where it belongs; what the layer raises is a finding."""
+    try:
+        with contextlib.nullcontext() if name in WITH_GRADIENTS else torch.no_grad():
+            results = probe(chart)
+    except LayerError as error:
+        results = [found("the layer raises", name, str(error))]
+    except Exception as error:  # not the layer's fault, and no reason to lose the other probes
+        results = [NotExamined(name, f"the doctor itself failed ({first_line(error)}).", "Please report it.")]
+    for result in results:
+        kinds = {Finding: report.findings, Passed: report.passed, NotExamined: report.not_examined}
+        kinds[type(result)].append(result)
+
+
+@contextlib.contextmanager
+def calm() -> Iterator[None]:
+    """Leave every global random state as it was, and keep warnings of the layer to itself."""
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002
+    enabled = torch.is_grad_enabled()
+    try:
+        with torch.random.fork_rng(devices=[]), warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            torch.set_grad_enabled(True)
+            yield
+    finally:
+        torch.set_grad_enabled(enabled)
+        random.setstate(states[0])
+        np.random.set_state(states[1])  # noqa: NPY002
+
+
+def tried(layer: Callable, options: dict) -> str:
+    """What the first call gave the layer, in words."""
+    width = f"d_model={options['d_model']}" if options["d_model"] else "guessed widths"
+    return f"tried float64 and float32 [batch, n, d_model] with {width}"
+
+
+def assumptions(chart: Chart) -> list[str]:
+    """What was taken for granted, in words."""
+    subject = chart.subject
+    takes = {"self": "one sequence", "qkv": "query, key and value", "context": "a sequence and a context"}[subject.kind]
+    takes += f" (`{'`, `'.join(subject.names)}`)" if subject.call is None else " (by call)"
+    sizes = f"[{subject.batch}, {subject.n_query}, {subject.d_model}]"
+    layout = "" if subject.batch_first else ", given as [n, batch, d_model]"
+    kind = "NumPy arrays" if subject.numpy else "tensors"
+    lines = [f"It takes {takes} ({kind} {sizes}{layout}), in {str(subject.dtype).removeprefix('torch.')}."]
+    if subject.required:
+        nothing = "None" if subject.empty_mask == 0 else "a mask that is True everywhere"
+        lines.append(f"Where nothing is to be hidden, `{'`, `'.join(subject.required)}` gets {nothing}.")
+    lines += [f"Mask {slot.words()}." for slot in chart.slots if slot.verdict != "raises"]
+    if chart.stated_causal is None:
+        lines.append(
+            f"It is {'causal' if chart.causal else 'not causal'} (found by trying; pass causal=True or False to state it)."
+        )
+    return lines
+
+
+def check_arguments(layer, d_model, d_context, mask, causal, positions, call, n, batch) -> None:
+    """Raise a ValueError that says what was given, what was expected, and what to try."""
+    if inspect.isclass(layer):
+        raise ValueError(
+            f"layer is the class {layer.__name__}; expected an instance. Try {layer.__name__}(...) with its sizes."
+        )
+    if not callable(layer):
+        raise ValueError(
+            f"layer is {type(layer).__name__}; expected a module or a function. Try doctor.weights(...) for attention maps."
+        )
+    for name, value, least in (("d_model", d_model, 1), ("d_context", d_context, 1), ("n", n, 5), ("batch", batch, 2)):
+        whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
+        if not whole and value is not None:
+            raise ValueError(
+                f"{name}={value!r}; expected a whole number of at least {least}. Try {name}={max(least, 7)}."
+            )
+    if mask is not None and mask not in CONVENTIONS:
+        raise ValueError(
+            f"mask={mask!r}; expected one of {', '.join(map(repr, CONVENTIONS))}, which say what True or 1 means. "
+            f"Try mask='may attend' if True means: may attend."
+        )
+    for name, value in (("causal", causal), ("positions", positions)):
+        if value not in (None, True, False):
+            raise ValueError(f"{name}={value!r}; expected True, False, or None to find out. Try {name}=True.")
+    if call is not None:
+        count = len(inspect.signature(call).parameters) if callable(call) else 0
+        if not 2 <= count <= 5:
+            raise ValueError(
+                f"call={call!r} takes {count} arguments; expected (layer, x), (layer, x, mask), (layer, query, context, mask) "
+                f"or (layer, query, key, value, mask). Try call=lambda layer, x, mask: layer(x, mask=mask)."
+            )
+    if (
+        not isinstance(layer, nn.Module)
+        and call is None
+        and hasattr(layer, "__code__")
+        and layer.__code__.co_argcount == 0
+    ):
+        raise ValueError(
+            f"{layer.__name__} takes no arguments; expected a function of query, key and value. Try call=."
+        )

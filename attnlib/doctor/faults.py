@@ -1,0 +1,240 @@
+"""What the doctor knows: every fault by name, what it usually means, and the lesson that explains it.
+
+The order is the order of a report: what is known by its mechanism comes before what is only a symptom, so that the first
+finding is the one to mend first. A *fault* is wrong in any attention; a *warning* is usually wrong, and its meaning says
+who does it on purpose.
+"""
+
+from dataclasses import dataclass
+
+LESSONS = {
+    1: "Why attention",
+    2: "Dot-product attention",
+    3: "Scaling and temperature",
+    4: "Masks and batches",
+    5: "Multi-head attention",
+    6: "Positions",
+    7: "Gradients by hand",
+    8: "From NumPy to PyTorch",
+    9: "Transformer block",
+    10: "From text to attention",
+    11: "Movie reviews",
+    12: "Reading attention maps",
+    13: "Generating text",
+    14: "Encoder and decoder",
+    15: "Long sequences",
+    16: "Debugging clinic",
+    17: "Images",
+    18: "Graphs",
+    19: "Images and words",
+    20: "Modern attention",
+    21: "Many machines",
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What a fault usually means, how bad it is ("fault" or "warning"), and the number of its lesson."""
+
+    meaning: str
+    lesson: int
+    severity: str = "fault"
+
+
+FAULTS = {
+    # what can be read off the module
+    "the layer raises": Fault("The layer stops with its own error, so nothing that needs this call was examined.", 8),
+    "heads in a plain list": Fault(
+        "PyTorch does not look into lists: these layers get no optimiser step, no .to(device) and no place in the "
+        "state_dict. Keep them in nn.ModuleList.",
+        8,
+    ),
+    "learned tensor is no parameter": Fault(
+        "A plain tensor is neither trained, nor saved, nor moved by .to(). If it is to be learned, wrap it in nn.Parameter.",
+        8,
+    ),
+    "table is no buffer": Fault(
+        "A plain tensor is neither saved nor moved nor converted by .to(). Use self.register_buffer(name, table).", 8
+    ),
+    "one layer used several times": Fault(
+        "[layer] * n puts one object into the list n times, so its weights are shared. Make a new layer (or a deepcopy) "
+        "for each place. (ALBERT shares its layers on purpose.)",
+        9,
+        "warning",
+    ),
+    # what goes over which axis
+    "attention over the batch": Fault(
+        "Tokens do not see each other, but the sequences of a batch do. The layer reads the first axis as tokens: give it "
+        "[n, batch, d_model], or build it with batch_first=True. If it is meant so, pass call= with a transpose.",
+        5,
+    ),
+    "positions from the batch axis": Fault(
+        "The position is taken from the place in the batch: x.size(0) where x.size(1), the number of tokens, is meant.",
+        6,
+    ),
+    "softmax over the queries": Fault(
+        "The weights that the queries give to one key add up to 1, not those that one query gives. Use dim=-1.", 2
+    ),
+    "softmax over the heads": Fault("The heads compete with each other, not the keys. Use dim=-1.", 2),
+    "softmax over the batch": Fault("The sequences of a batch compete with each other, not the keys. Use dim=-1.", 2),
+    "one sum for the whole map": Fault(
+        "All weights of a map share one total. Sum over the last axis, keepdims=True.", 2
+    ),
+    "weights transposed": Fault(
+        "Rows sum to 1 after softmax, but the transposed map mixes the values: take .T away.", 2
+    ),
+    "scaled after the softmax": Fault("Weights were divided after softmax; divide the scores before it.", 3),
+    "norm over time": Fault(
+        "Every feature is normalised over the tokens, so each token carries news of all others, the future and the "
+        "padding among them. Layer norm takes each token by itself: over the last axis.",
+        9,
+    ),
+    "sequences mix in training": Fault(
+        "In training an answer depends on the other sequences of its batch: batch norm, or a mean over axis 0. Use layer "
+        "norm, which takes each token by itself.",
+        9,
+    ),
+    # heads and projections
+    "heads split without transpose": Fault(
+        "view(batch, heads, n, d_head) alone hands each head some whole tokens instead of a part of every token. Use "
+        "view(batch, n, heads, d_head).transpose(1, 2).",
+        5,
+    ),
+    "heads merged without transpose": Fault(
+        "The parts of different tokens are put side by side. Use .transpose(1, 2).reshape(batch, n, d_model).", 5
+    ),
+    "values copied from the keys": Fault("What is fetched is the key: the value projection is never used.", 5),
+    "queries and keys are the same": Fault(
+        "Both come from one projection, so every token compares itself with the rest symmetrically. (Reformer shares them "
+        "on purpose.)",
+        5,
+        "warning",
+    ),
+    "only the query is normalised": Fault(
+        "Keys and values are made from the raw input: norm(x) belongs in all three.", 9
+    ),
+    "queries come from the context": Fault(
+        "The result has a row for each key, not for each query: the sequence that asks gives the queries.", 14
+    ),
+    # masks
+    "mask inverted": Fault(
+        "It shows what should be hidden and hides what should be seen: conventions differ (True = may attend here and in "
+        "F.scaled_dot_product_attention, True = ignore in nn.MultiheadAttention). Try ~mask.",
+        8,
+    ),
+    "only the future is visible": Fault("The causal mask is transposed or inverted: a tril where a triu is meant.", 4),
+    "diagonal off by one": Fault(
+        "Each token also sees the next one, which it is to predict: tril(diagonal=1) or triu(diagonal=2).", 4
+    ),
+    "diagonal hidden": Fault(
+        "No token sees itself, and the first sees nothing: triu() blocks the diagonal; use triu(diagonal=1).", 4
+    ),
+    "causal only with a mask": Fault(
+        "The future is hidden only when another mask is given as well: the causal mask stands inside that branch.", 4
+    ),
+    "causal mask on the context": Fault(
+        "Queries see only the first tokens of the context, which is there as a whole: the causal mask belongs to "
+        "self-attention only.",
+        14,
+    ),
+    "future leaks": Fault(
+        "A token changes when a later one is changed. Training looks brilliant, generating fails. Causal mask missing or "
+        "not applied.",
+        4,
+    ),
+    "0/1 mask added": Fault(
+        "A mask of ones and zeros is added to the scores: what may be seen is e times likelier, nothing is hidden. Use "
+        "masked_fill(~mask, -inf).",
+        4,
+    ),
+    "scores multiplied by the mask": Fault("A score of 0 is a score like any other: exp(0) = 1. Use −inf.", 4),
+    "mask after the softmax": Fault(
+        "Weights were set to 0 after softmax, so rows sum to less than 1. Mask the scores.", 4
+    ),
+    "mask lines up with the wrong sequence": Fault(
+        "Sequences are masked as others of the batch should be: with heads folded into the batch, repeat the mask with "
+        "repeat_interleave(heads, 0), not repeat.",
+        5,
+    ),
+    "the mask hides everything": Fault(
+        "No token reaches any other once a mask is given: ~ on integers gives −1 and −2.", 4
+    ),
+    "the mask gives NaN": Fault(
+        "The mask is turned into numbers wrongly: 0 · ∞ is NaN, and +∞ makes softmax ∞ / ∞. Use masked_fill(~mask, -inf).",
+        4,
+    ),
+    "mask ignored": Fault(
+        "The result with and without the mask is the same: is the result of masked_fill kept, is the mask passed on?", 4
+    ),
+    "masked positions still count": Fault("What is masked still changes the result.", 4),
+    "padding enters the mean": Fault(
+        "Attention respects the mask, the pooling after it does not: divide the sum of real tokens by their number.", 11
+    ),
+    # blocks
+    "residual of the normalised input": Fault(
+        "x + f(norm(x)) is meant; here norm(x) is added, so x itself is lost.", 9
+    ),
+    "residual missing": Fault("Nothing of the input is carried past the layer: x + f(...) is missing.", 9),
+    "residual skips the attention": Fault(
+        "The last residual adds the block's input, not what attention made of it: x = x + attention, then x + feed_forward.",
+        9,
+    ),
+    # scale
+    "no scaling": Fault(
+        "Scores grow with √d_head and softmax saturates: multiply by 1 / √d_head. (T5 leaves it out on purpose.)",
+        3,
+        "warning",
+    ),
+    "scaled by d_head, not its root": Fault(
+        "Scores are too small, the map too flat: divide once, by √d_head.", 3, "warning"
+    ),
+    "multiplied by the root": Fault("Scores are multiplied by √d_head instead of divided: softmax saturates.", 3),
+    "scaled by the number of tokens": Fault("The root is taken of the length, an axis that changes: use √d_head.", 3),
+    "scaled by d_model": Fault("With several heads the width of a query is d_head = d_model / n_heads.", 5, "warning"),
+    # dropout
+    "random in eval": Fault(
+        "Something random stays on in eval mode: functional dropout needs training=self.training (dropout_p=0 in eval).",
+        8,
+    ),
+    "dropout before the softmax": Fault(
+        "Dropped scores become 0, which softmax gives weight: dropout belongs on the weights.", 8
+    ),
+    "dropout not rescaled": Fault("Kept weights must be divided by 1 − p, or training and eval differ in size.", 8),
+    "dropout never applied": Fault(
+        "A dropout was asked for, but training differs in nothing from eval: never called.", 8
+    ),
+    # rows with nothing to attend to, and numbers
+    "fully masked row gives NaN": Fault(
+        "softmax of a row of −inf is 0 / 0. One padded sequence then makes the loss NaN. Set such rows to 0, or do not ask "
+        "for them.",
+        4,
+    ),
+    "fully masked row is not empty": Fault(
+        "With a finite fill such as −1e9 a row that may see nothing sees everything alike. Fill with −inf and set such "
+        "rows to 0.",
+        4,
+    ),
+    "gradient is not finite": Fault("A NaN that the forward pass hides comes back in the gradient (0 · NaN).", 7),
+    "fill too large for float16": Fault("−1e9 does not exist in float16 (largest: 65504). Use −inf or torch.finfo.", 4),
+    "half precision fails": Fault(
+        "Works in float32, not here: a constant or a table of a fixed dtype is often the cause.", 15
+    ),
+    "half precision is inaccurate": Fault(
+        "More is lost than rounding explains: compute softmax and sums in float32.", 15
+    ),
+    # symptoms
+    "rows do not sum to 1": Fault(
+        "Each query should hand out a total of 1: divide by the sum over the keys. (Sigmoid attention and attention sinks leave "
+        "less on purpose.)",
+        2,
+        "warning",
+    ),
+    "no gradient": Fault("Nothing that these parameters do reaches the result: a layer made, but not used.", 7),
+    "wrong shape": Fault("Expected a row for each query.", 2),
+    "input changed": Fault("The layer writes into the tensor that it was given (an in-place operation such as +=).", 8),
+    "place in the batch matters": Fault("The same sequence gets another answer elsewhere in the batch.", 4),
+    "batch size matters": Fault("A sequence by itself gets another answer than in a batch.", 4),
+    "order matters": Fault("Without positions, attention permutes its results as its tokens are permuted.", 6),
+    "order does not matter": Fault("Positions were expected, yet permuted tokens give the same results, permuted.", 6),
+    "result is not finite": Fault("Ordinary numbers went in.", 8),
+}

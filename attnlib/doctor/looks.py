@@ -1,0 +1,185 @@
+"""Judging one look: over which axis its weights sum to 1, what scaled its scores, what its mask did.
+
+All functions here compare what was seen with what each known fault would produce. Where none fits, nothing is said.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from attnlib.doctor.report import Finding, found
+from attnlib.doctor.watching import Call, Look, slope_of
+
+
+def expand(allowed: Tensor, weights: Tensor) -> Tensor | None:
+    """A mask [batch, n_query, n_key] in the shape of weights, whether heads have an axis or are folded into the batch."""
+    batch = len(allowed)
+    if allowed.shape[-2:] != weights.shape[-2:]:
+        return None
+    if weights.ndim == 4 and len(weights) == batch:
+        return allowed[:, None].expand(weights.shape)
+    if weights.ndim == 3 and len(weights) % batch == 0:
+        return allowed.repeat_interleave(len(weights) // batch, 0)
+    return None
+
+
+def ones(totals: Tensor) -> bool:
+    """Whether all totals are 1."""
+    return bool((totals - 1).abs().max() < 1e-5)
+
+
+def judge_sums(look: Look, allowed: Tensor, calls: list[Call]) -> Finding | None:
+    """Over which axis the weights sum to 1. ``allowed`` has the shape of the weights."""
+    weights, probe = look.weights, "rows sum to 1"
+    rows = weights.sum(-1)[allowed.any(-1)]
+    if ones(rows):
+        return None
+    low, high = float(rows.min()), float(rows.max())
+    seen = f"the rows of the weights sum to {low:.3f}{f' to {high:.3f}' if high - low > 5e-4 else ''}, expected 1"
+    columns = weights.sum(-2)
+    softmaxes = [call.result for call in calls if call.name == "softmax"]
+    if any(ones(each.sum(-1)) and same(each.transpose(-1, -2), weights) for each in softmaxes):
+        return found("weights transposed", probe, f"{seen}; softmax gave rows of 1, its transposed was used")
+    if ones(columns[allowed.any(-2)]):
+        return found("softmax over the queries", probe, f"{seen}; the columns sum to 1.000")
+    if weights.ndim == 4 and ones(weights.sum(1)[allowed.any(1)]):
+        return found("softmax over the heads", probe, f"{seen}; the heads sum to 1.000 at each place")
+    if ones(weights.sum(0)[allowed.any(0)]):
+        return found("softmax over the batch", probe, f"{seen}; the sequences of the batch sum to 1.000 at each place")
+    if ones(weights.sum((-1, -2))) or abs(float(weights.sum()) - 1) < 1e-5:
+        return found("one sum for the whole map", probe, f"{seen}; all of a map sums to 1.000")
+    if look.query is not None and high - low < 1e-5:
+        d_head = look.query.shape[-1]
+        if abs(low * math.sqrt(d_head) - 1) < 1e-3 or abs(low * d_head - 1) < 1e-3:
+            return found("scaled after the softmax", probe, f"{seen}: 1 / {1 / low:.3g}, where d_head is {d_head}")
+    return found("rows do not sum to 1", probe, seen)
+
+
+def same(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors are equal up to rounding; broadcasting does not count."""
+    return one.shape == other.shape and torch.allclose(one, other, rtol=1e-6, atol=1e-9)
+
+
+def products(look: Look) -> Tensor | None:
+    """query · key for each pair, or None if they were not seen, or have other leading axes than the weights."""
+    if look.query is None or look.query.shape[:-2] != look.weights.shape[:-2]:
+        return None
+    if look.key.shape[-2] != look.weights.shape[-1] or look.query.shape[-1] != look.key.shape[-1]:
+        return None
+    try:
+        return look.query @ look.key.transpose(-1, -2)
+    except RuntimeError:
+        return None
+
+
+def judge_scale(look: Look, allowed: Tensor, before: float) -> tuple[Finding | None, str]:
+    """What the scores were multiplied by. ``before`` is what queries and keys were multiplied by ahead of the product."""
+    compared = products(look)
+    slope = None if compared is None else slope_of(look.weights, compared, allowed)
+    if slope is None:
+        return None, ""
+    total, d_head = slope * before, look.query.shape[-1]
+    heads = look.weights.shape[1] if look.weights.ndim == 4 else 1
+    root = math.sqrt(d_head)
+    seen = f"scores are multiplied by {total:.4g}, expected {1 / root:.4g} = 1 / √{d_head}"
+    if abs(total * root - 1) < 1e-2 or d_head == 1:
+        return None, seen.split(",")[0]
+    named = {
+        "no scaling": 1.0,
+        "scaled by d_head, not its root": 1 / d_head,
+        "multiplied by the root": root,
+        "scaled by the number of tokens": 1 / math.sqrt(look.weights.shape[-1]),
+        "scaled by d_model": 1 / math.sqrt(d_head * heads),
+    }
+    for fault, factor in named.items():
+        if abs(total / factor - 1) < 1e-3:
+            return found(fault, "scale of the scores", f"{seen} ({total * root:.3g} times as much)"), seen
+    return None, f"{seen.split(',')[0]} (no usual factor; not judged)"
+
+
+def judge_mask(look: Look, plain: Look, allowed: Tensor) -> Finding | None:
+    """What a mask did to the weights; ``plain`` is the same look without a mask, ``allowed`` has the weights' shape."""
+    weights, free = look.weights, plain.weights
+    if weights.shape != free.shape:
+        return None
+    hidden = float(weights[~allowed].max())
+    rows = weights.sum(-1)[allowed.any(-1)]
+    if hidden <= 1e-9 and ones(rows):
+        return None
+    probe = "what the mask does to the weights"
+    seen = f"up to {hidden:.3f} of a query's weight lies on masked keys"
+    if hidden <= 1e-9:
+        if same(weights, torch.where(allowed, free, 0.0)) or float(rows.max()) < 1:
+            seen = f"masked weights are 0, but rows sum to {float(rows.min()):.3f} to {float(rows.max()):.3f}"
+            return found("mask after the softmax", probe, seen)
+        return None
+    if float(weights.max() - weights.min()) < 1e-9 < float(free.max() - free.min()):
+        return found(
+            "the mask hides everything",
+            probe,
+            f"every weight is {float(weights.max()):.3f}, on masked keys as on visible ones",
+        )
+    if same(weights, free):
+        return found("mask ignored", probe, f"{seen}; the weights with and without the mask are the same")
+    scores = free.clamp(min=1e-300).log()
+    if same(weights, torch.softmax(scores + allowed, -1)):
+        return found("0/1 mask added", probe, f"{seen}: what may be seen is {math.e:.3f} times likelier, no more")
+    compared = products(plain)
+    slope = None if compared is None else slope_of(free, compared, torch.ones_like(allowed))
+    if slope is not None and same(weights, torch.softmax(compared * slope * allowed, -1)):
+        return found("scores multiplied by the mask", probe, f"{seen}: its score became 0")
+    opposite = torch.softmax(scores.masked_fill(allowed, -torch.inf), -1)
+    rows_left = (~allowed).any(-1)
+    if same(weights[rows_left], opposite[rows_left]):
+        return found("mask inverted", probe, f"{seen}, and {float(weights[allowed].max()):.3f} on visible ones")
+    return None
+
+
+def shares(part: Tensor, whole: Tensor) -> bool:
+    """Whether each number of part [.., a] stands somewhere in whole [.., b]."""
+    ordered = whole.contiguous().sort(-1).values
+    after = torch.searchsorted(ordered, part.contiguous()).clamp(max=ordered.shape[-1] - 1)
+    gaps = [(ordered.gather(-1, place) - part).abs() for place in (after, (after - 1).clamp(min=0))]
+    return bool(torch.minimum(*gaps).max() <= 1e-8 * max(float(whole.abs().max()), 1e-9))
+
+
+def by_token(heads: Tensor, batch: int) -> list[Tensor]:
+    """Heads [batch, h, n, d], folded [batch * h, n, d] or [h * batch, n, d], as [batch, n, h * d]."""
+    if heads.ndim == 4 and len(heads) == batch:
+        return [heads.transpose(1, 2).flatten(-2)]
+    if heads.ndim == 3 and len(heads) % batch == 0:
+        count = len(heads) // batch
+        one, other = heads.unflatten(0, (batch, count)), heads.unflatten(0, (count, batch)).transpose(0, 1)
+        return [each.transpose(1, 2).flatten(-2) for each in ([one] if count == 1 else [one, other])]
+    return []
+
+
+def judge_split(heads: Tensor, made: list[Tensor], batch: int) -> tuple[str, float]:
+    """Where the heads of a query (or key) come from: "tokens" and the factor applied, "mixed", or "unknown".
+
+    ``made`` are the projections [batch, n, width] seen before. In "tokens" each head holds a part of its own token; in
+    "mixed" all numbers of a sequence are there, under another token.
+    """
+    candidates = by_token(heads, batch)
+    if not candidates:
+        return "unknown", 1.0
+    width, d_head = candidates[0].shape[-1], heads.shape[-1]
+    for projection in reversed(made):
+        if projection.shape[:2] != candidates[0].shape[:2] or projection.shape[-1] < width:
+            continue
+        for factor in (1.0, d_head**-0.5, d_head**-0.25, width**-0.5, 1 / d_head):
+            if any(shares(each[:1, :2] / factor, projection[:1, :2]) for each in candidates) and any(
+                shares(each / factor, projection) for each in candidates
+            ):
+                return "tokens", factor
+            if projection.shape[-1] == width:
+                if any(
+                    same((each / factor).flatten(1).sort().values, projection.flatten(1).sort().values)
+                    for each in candidates
+                ):
+                    return "mixed", factor
+                norms = [each.norm(dim=-1) / projection.norm(dim=-1) for each in candidates]
+                if any(bool((each / factor - 1).abs().max() < 1e-6) for each in norms):
+                    return "rotated", factor
+    return "unknown", 1.0

@@ -1,0 +1,197 @@
+"""Probes of training: randomness, dropout, gradients."""
+
+import torch
+from torch import nn
+
+from attnlib.doctor.behaviour import size_of
+from attnlib.doctor.chart import Chart
+from attnlib.doctor.conventions import LENGTHS
+from attnlib.doctor.mechanism import watch
+from attnlib.doctor.report import Finding, NotExamined, Passed, found
+
+NO_TORCH = "Write it with torch operations to have it examined."
+
+
+def random_probe(chart: Chart) -> list:
+    """Twice the same call in eval mode."""
+    subject, probe = chart.subject, "eval is deterministic"
+    sequences = subject.inputs()
+    one, other = (subject.run(*sequences)[0] for _ in range(2))
+    gap = float((one - other).abs().nan_to_num().max()) / size_of(one)
+    if gap > 0:
+        return [found("random in eval", probe, f"two calls in eval mode differ by {gap:.2g} of the result's size")]
+    return [Passed(probe, "two calls give the same numbers")]
+
+
+def rates(layer: nn.Module) -> list[float]:
+    """The dropout rates that a module holds, as nn.Dropout or as a number in an attribute whose name says so."""
+    found_rates = []
+    for module in layer.modules():
+        if isinstance(module, nn.modules.dropout._DropoutNd):
+            found_rates.append(module.p)
+        found_rates += [v for k, v in vars(module).items() if "drop" in k.lower() and isinstance(v, float)]
+    return [rate for rate in found_rates if 0 < rate < 1]
+
+
+def dropout_probe(chart: Chart) -> list:
+    """In training dropout is applied, to the weights after softmax, and rescaled."""
+    subject, probe = chart.subject, "dropout in training"
+    if not subject.is_module:
+        return [NotExamined(probe, "a function has no training mode.", "Examine the module that calls it.")]
+    found_rates = rates(subject.layer)
+    if not found_rates:
+        return [
+            NotExamined(
+                probe, "no dropout rate above 0 was found.", "Build the layer with dropout=0.5 and examine it again."
+            )
+        ]
+    sequences = subject.inputs()
+    calm, _ = watch(subject, sequences)
+    called: set[str] = set()
+    layers = {name: each for name, each in subject.layer.named_modules() if isinstance(each, nn.Dropout) and each.p > 0}
+    hooks = [each.register_forward_hook(lambda *_, name=name: called.add(name)) for name, each in layers.items()]
+    subject.layer.train()
+    try:
+        one, other = (subject.run(*sequences)[0] for _ in range(2))
+        busy, _ = watch(subject, sequences)
+    finally:
+        subject.layer.eval()
+        for hook in hooks:
+            hook.remove()
+    gap = float((one - other).abs().max())
+    if gap == 0:
+        return [
+            found(
+                "dropout never applied", probe, f"rate {found_rates[0]}, yet two calls in training differ by {gap:.1f}"
+            )
+        ]
+    unused = [name for name in layers if name not in called and not in_torch(subject.layer, name)]
+    if unused and not any(call.rate for call in busy.calls):  # the fused attention drops by itself
+        return [
+            found(
+                "dropout never applied",
+                probe,
+                f"{len(unused)} of {len(layers)} dropouts are never called: `{unused[0]}`",
+            )
+        ]
+    for quiet, look in zip(calm.looks, busy.looks):
+        if look.dropped is None or look.weights.shape != quiet.weights.shape:
+            continue
+        totals = look.weights.sum(-1)
+        if float((look.dropped.sum(-1) - 1).abs().max()) > 1e-3 and float((totals - 1).abs().max()) < 1e-6:
+            seen = f"what is dropped are scores; after it every row still sums to {float(totals.mean()):.3f}"
+            return [found("dropout before the softmax", probe, seen)]
+    ratios = kept_ratios(calm, busy)
+    if ratios is not None and abs(ratios - 1) < 1e-6:
+        return [
+            found(
+                "dropout not rescaled",
+                probe,
+                f"weights that are kept are {ratios:.3f} times those in eval, expected 1 / (1 − p)",
+            )
+        ]
+    return [Passed(probe, f"two calls differ by {gap:.2g}")]
+
+
+def kept_ratios(calm, busy) -> float | None:
+    """How much larger the kept weights of the first look are in training, if some are dropped; else None."""
+    if not calm.looks or len(calm.looks) != len(busy.looks):
+        return None
+    quiet, loud = calm.looks[0].weights, busy.looks[0].weights
+    kept = (loud != 0) & (quiet > 1e-9)
+    if quiet.shape != loud.shape or not kept.any() or not ((loud == 0) & (quiet > 1e-9)).any():
+        return None
+    ratios = loud[kept] / quiet[kept]
+    return float(ratios.mean()) if float(ratios.max() - ratios.min()) < 1e-6 else None
+
+
+def in_torch(layer: nn.Module, name: str) -> bool:
+    """Whether a dropout stands in one of PyTorch's own layers, which may use its rate without calling it."""
+    parent = layer.get_submodule(name.rpartition(".")[0])
+    return type(parent).__module__.startswith("torch.nn")
+
+
+def training_probe(chart: Chart) -> list:
+    """In training, with the same random numbers, an answer does not depend on the other sequences."""
+    subject, probe = chart.subject, "sequences stay apart in training"
+    if not subject.is_module:
+        return [NotExamined(probe, "a function has no training mode.", "Examine the module that calls it.")]
+    sequences = subject.inputs()
+    other = [each.clone() for each in sequences]
+    for each in other:
+        each[1:] = subject.draw(*each.shape[1:])[1:]
+    subject.layer.train()
+    try:
+        outputs = []
+        for given in (sequences, other):
+            torch.manual_seed(0)  # inside fork_rng: the caller's generator is not touched
+            outputs.append(subject.run(*given)[0])
+    finally:
+        subject.layer.eval()
+    gap = float((outputs[1] - outputs[0])[0].abs().max()) / size_of(outputs[0])
+    if gap > subject.tolerance:
+        return [
+            found(
+                "sequences mix in training",
+                probe,
+                f"other sequences in the batch change a result by {gap:.2g} of its size",
+            )
+        ]
+    return [Passed(probe, f"changes at most {gap:.0e}")]
+
+
+def gradient_probe(chart: Chart) -> list:
+    """Gradients reach every parameter, and stay finite with a row that may attend to nothing."""
+    subject, probe = chart.subject, "gradients"
+    if subject.numpy:
+        return [NotExamined(probe, "NumPy has no gradients.", NO_TORCH)]
+    results: list = []
+    sequences = [each.requires_grad_() for each in subject.inputs()]
+    parameters = dict(subject.layer.named_parameters()) if subject.is_module else {}
+    parameters = {name: each for name, each in parameters.items() if each.requires_grad}
+    output = subject.run(*sequences)[0]
+    if not output.requires_grad:
+        return [found("no gradient", probe, f"the result is cut off from {len(parameters)} parameters and the input")]
+    targets = [*parameters.values(), *sequences]
+    gradients = torch.autograd.grad((output * torch.randn_like(output)).sum(), targets, allow_unused=True)
+    missing = [name for name, gradient in zip(parameters, gradients) if gradient is None]
+    if missing:
+        seen = (
+            f"{len(missing)} of {len(parameters)} parameters get none: {', '.join(f'`{name}`' for name in missing[:3])}"
+        )
+        results.append(found("no gradient", probe, seen))
+    bad = [
+        name
+        for name, each in zip([*parameters, *subject.names], gradients)
+        if each is not None and not each.isfinite().all()
+    ]
+    if bad:
+        results.append(found("gradient is not finite", probe, f"`{bad[0]}` and {len(bad) - 1} more, without any mask"))
+    results += masked_gradient(chart, targets, [*parameters, "the input"])
+    return results or [Passed(probe, f"reach all {len(parameters)} parameters and the input, and are finite")]
+
+
+def masked_gradient(chart: Chart, targets: list, names: list[str]) -> list[Finding]:
+    """Gradients that are not finite although the result is, when one row may attend to nothing."""
+    subject = chart.subject
+    for slot in chart.slots:
+        if slot.verdict != "respected" or slot.form == LENGTHS:
+            continue
+        sequences = [each.requires_grad_() for each in subject.inputs()]
+        n = sequences[1 if subject.cross and slot.on_context else 0].shape[1]
+        allowed = torch.ones(subject.batch, subject.n_query, n, dtype=torch.bool)
+        allowed[:1] = False
+        output = subject.run(*sequences, masks={slot.name: slot.make(allowed, subject.dtype)})[0]
+        if not output.requires_grad or not output.isfinite().all():
+            continue
+        wanted = targets[: len(names) - 1] + sequences
+        gradients = torch.autograd.grad((output * torch.randn_like(output)).sum(), wanted, allow_unused=True)
+        bad = [
+            name
+            for name, each in zip([*names, "the context"], gradients)
+            if each is not None and not each.isfinite().all()
+        ]
+        if bad:
+            seen = f"{len(bad)} gradients (`{bad[0]}` first) are NaN though the result is finite: one sequence is masked wholly"
+            return [found("gradient is not finite", "gradients", seen)]
+    return []

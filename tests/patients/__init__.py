@@ -1,0 +1,7 @@
+"""Sick layers, made from real mistakes, each with the fault that the doctor must name first; and healthy ones."""
+
+from . import blocks, healthy, layers, masks, weights
+from .base import Patient
+
+PATIENTS: dict[str, Patient] = masks.PATIENTS | weights.PATIENTS | layers.PATIENTS | blocks.PATIENTS
+HEALTHY = healthy.HEALTHY
