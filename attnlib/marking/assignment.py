@@ -12,7 +12,7 @@ from attnlib import __version__
 from attnlib.exercises.core import Checker, Exercise
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"  # in a checkout of the course
-CHECK = re.compile(r'^\s*(\w+)\s*=\s*check\w*\("\1"\)', re.MULTILINE)
+CHECK = re.compile(r'^\s*(\w+)\s*=\s*check(?:_(\d\d)|\w*)\("\1"\)', re.MULTILINE)
 LESSON = re.compile(r"^\s*from attnlib\.exercises\.lesson_(\w+) import", re.MULTILINE)
 
 # What the lessons' notebooks import for their readers, and a right answer may therefore call. Never what is asked for:
@@ -37,6 +37,8 @@ GIVEN = {
     "06": ("attnlib.numpy.attention_scores", "attnlib.numpy.scaled_dot_product_attention", "attnlib.numpy.softmax"),
     "07": ("attnlib.numpy.scaled_dot_product_attention", "attnlib.numpy.softmax"),
     "09": ("attnlib.torch.LayerNorm", "attnlib.torch.MultiHeadAttention"),
+    "11": ("attnlib.torch.padding_mask",),
+    "12": ("attnlib.torch.split_heads",),
 }
 
 
@@ -81,7 +83,19 @@ class Assignment:
     def given(self) -> tuple[str, ...]:
         """Dotted paths of what answers may import from this package."""
         lessons = dict.fromkeys(task.lesson for task in self.tasks)
-        return tuple(dict.fromkeys(path for lesson in lessons for path in GIVEN.get(lesson, ())))
+        given = [path for lesson in lessons for path in GIVEN.get(lesson, ())]
+        return tuple(dict.fromkeys([*given, *self.helpers]))
+
+    @property
+    def helpers(self) -> tuple[str, ...]:
+        """Dotted paths of this package's functions for exercises that are not asked for, but come before one that is."""
+        names = {task.name for task in self.tasks}
+        found = []
+        for lesson in dict.fromkeys(task.lesson for task in self.tasks):
+            exercises = exercises_of(lesson)
+            last = max(list(exercises).index(task.name) for task in self.tasks if task.lesson == lesson)
+            found += [path_of(e) for e in list(exercises.values())[:last] if e.name not in names]
+        return tuple(path for path in dict.fromkeys(found) if path)
 
     @property
     def digest(self) -> str:
@@ -134,6 +148,16 @@ def exercises_of(lesson: str) -> dict[str, Exercise]:
     return {name: exercise for checker in checkers for name, exercise in checker.exercises.items()}
 
 
+def path_of(exercise: Exercise) -> str:
+    """Where a notebook imports the course's own function from; empty if it is nowhere under the exercise's name."""
+    module = getattr(exercise.reference, "__module__", "")
+    for home in ("attnlib.numpy", "attnlib.torch", module):
+        if home == module or module.startswith(home + "."):
+            if getattr(importlib.import_module(home), exercise.name, None) is exercise.reference:
+                return f"{home}.{exercise.name}" if not home.startswith("attnlib.exercises.") else ""
+    return ""
+
+
 def notebook_points(lesson: str) -> dict[str, float]:
     """Points by exercise from the lesson's notebook, if this is a checkout of the course."""
     for path in NOTEBOOKS.glob(f"{lesson}_*.ipynb"):
@@ -152,5 +176,5 @@ def tasks_of_cells(notebook: dict) -> list[tuple[str, str, float]]:
             lesson = found[1]
         worth = cell.get("metadata", {}).get("nbgrader", {}).get("points", 1)
         for found in CHECK.finditer(source):
-            tasks[found[1]] = (lesson, found[1], worth)
+            tasks[found[1]] = (found[2] or lesson, found[1], worth)
     return list(tasks.values())

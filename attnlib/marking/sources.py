@@ -96,8 +96,8 @@ class Sources:
 
     def give(self, module: str, name: str) -> None:
         """Make `from module import name` work, where the name may have been imported there from elsewhere."""
-        value = getattr(importlib.import_module(module), name)
-        if isinstance(value, types.ModuleType):
+        value = getattr(importlib.import_module(module), name, None)
+        if value is None or isinstance(value, types.ModuleType):  # None: a module that nobody has imported yet
             raise NotSendable(f"{module}.{name} is a module; only functions and classes are sent")
         if not is_ours(getattr(value, "__module__", None) or ""):
             self._add_name(module, name, value, set())
