@@ -13,8 +13,87 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="attnlib", description="Tools for instructors of the course on attention.")
     top.add_argument("--version", action="version", version=__version__)
     commands = top.add_subparsers(dest="command", required=True)
+    add_assign(commands)
     add_mark(commands)
     return top
+
+
+def add_assign(commands: argparse._SubParsersAction) -> None:
+    """`attnlib assign`."""
+    assign = commands.add_parser(
+        "assign",
+        help="write an assignment from exercises of lessons",
+        description="Write an assignment: a notebook with the chosen exercises, each with its text, stub, check and hints, "
+        "and an nbgrader course folder around it. Run it in a checkout of the course.",
+        epilog=ASSIGN_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    assign.add_argument("lessons", nargs="+", metavar="LESSON", help="two digits, such as 02")
+    assign.add_argument(
+        "--exercises",
+        default="",
+        help="such as softmax,causal_mask; all of the lessons if left out; 11-train_step if two have it",
+    )
+    assign.add_argument(
+        "--points", default="", help="points that differ from the lesson's, such as softmax=3,causal_mask=1"
+    )
+    assign.add_argument(
+        "--question",
+        action="append",
+        default=[],
+        help="a question that you mark by hand, in nbgrader; several for several",
+    )
+    assign.add_argument(
+        "--question-points",
+        action="append",
+        default=[],
+        type=float,
+        help="points of the questions, in order; 1 if left out",
+    )
+    assign.add_argument("--name", default="", help="of the assignment, such as ps1; the folder's name if left out")
+    assign.add_argument("--to", type=Path, required=True, help="folder to make; one that exists is never overwritten")
+    assign.set_defaults(run=run_assign)
+
+
+ASSIGN_EXAMPLE = """\
+example:
+  attnlib assign 02 04 --exercises softmax,causal_mask --points softmax=3 \\
+      --question "Why is the maximum subtracted?" --question-points 2 --to ps1/
+
+what it writes:
+  ps1/ps1.ipynb              for students, if you do without nbgrader. Then mark with
+                               attnlib mark SUBMISSIONS/ --assignment ps1/ps1.ipynb --to marks.csv
+  ps1/source/ps1/ps1.ipynb   the same with nbgrader's metadata
+  ps1/nbgrader_config.py     settings: marks come from attnlib's sandbox
+
+with nbgrader (pip install "attnlib[marking]"), all in the folder ps1:
+  nbgrader generate_assignment ps1     makes release/ps1/ps1.ipynb, which students get
+  (put what they hand in at submitted/STUDENT/ps1/ps1.ipynb)
+  nbgrader autograde ps1               marks; a verdict stands under each check. It ends with an error
+                                       if some could not be read: they are named, the others are marked
+  nbgrader formgrader                  (in JupyterLab) questions are marked by hand
+  nbgrader generate_feedback ps1       feedback/STUDENT/ps1/ps1.html
+  nbgrader export --to grades.csv
+
+Both notebooks hold exercises without solutions. You may edit their text; keep the cells with check(...) as they are."""
+
+
+def run_assign(options: argparse.Namespace) -> int:
+    """Write the folder, and say what is in it."""
+    from attnlib.marking.assign import Question, chosen, write
+
+    if len(options.question_points) > len(options.question):
+        raise ValueError("there are more --question-points than --question; give a --question for each")
+    names = [name.strip() for name in options.exercises.split(",") if name.strip()]
+    name = options.name or options.to.resolve().name
+    assignment = chosen(options.lessons, names, read_points(options.points), name)
+    points = [*options.question_points, *[1.0] * len(options.question)]
+    questions = [Question(text, worth) for text, worth in zip(options.question, points)]
+    for path in write(assignment, options.to, questions):
+        print(path)
+    asked = ", ".join(f"{task.name} ({task.points:g})" for task in assignment.tasks)
+    print(f"asked for, with points: {asked}. What to do next: attnlib assign --help")
+    return 0
 
 
 def add_mark(commands: argparse._SubParsersAction) -> None:
