@@ -197,7 +197,7 @@ def imports(assignment: Assignment, lessons: dict[str, Lesson], checks: dict[str
         theirs["F"] = "import torch.nn.functional as F"
     for lesson in lessons.values():
         for module, name, bound, line in lesson.imports:
-            if not module.split(".")[0] == "attnlib" and bound in used:
+            if module.split(".")[0] != "attnlib" and bound in used:
                 theirs[bound] = line
             elif bound not in names and any(f"{module}.{name}" in (p, p.rpartition(".")[0]) for p in given):
                 ours[bound] = line

@@ -152,9 +152,9 @@ def path_of(exercise: Exercise) -> str:
     """Where a notebook imports the course's own function from; empty if it is nowhere under the exercise's name."""
     module = getattr(exercise.reference, "__module__", "")
     for home in ("attnlib.numpy", "attnlib.torch", module):
-        if home == module or module.startswith(home + "."):
-            if getattr(importlib.import_module(home), exercise.name, None) is exercise.reference:
-                return f"{home}.{exercise.name}" if not home.startswith("attnlib.exercises.") else ""
+        inside = home == module or module.startswith(home + ".")
+        if inside and getattr(importlib.import_module(home), exercise.name, None) is exercise.reference:
+            return f"{home}.{exercise.name}" if not home.startswith("attnlib.exercises.") else ""
     return ""
 
 

@@ -65,13 +65,14 @@ class WholeNotebook(OfAssignment):
             if cell.cell_type == "code":
                 cell.outputs = kept(cell.outputs)
         for name, cell in wanted.items():
-            if name not in found:
-                same = [one for one in nb.cells if one.source.strip() == cell["source"].strip()]
-                free = [one for one in same if one.cell_type == cell["cell_type"] and "nbgrader" not in one.metadata]
-                found[name] = free[-1] if free else added(nb, cell)
+            if name not in found and (
+                cell["metadata"]["nbgrader"]["grade"] or cell["metadata"]["nbgrader"].get("task")
+            ):
+                found[name] = lost(nb, cell, source["cells"], list(found.values())) or added(nb, cell)
                 self.log.warning("Cell '%s' was missing or had lost its metadata: put back", name)
-            found[name].metadata["nbgrader"] = NotebookNode(cell["metadata"]["nbgrader"])
-            found[name].metadata["nbgrader"]["cell_type"] = cell["cell_type"]
+            if name in found:  # a stub that is gone stays away: at the end it would stand for the student's answer
+                found[name].metadata["nbgrader"] = NotebookNode(cell["metadata"]["nbgrader"])
+                found[name].metadata["nbgrader"]["cell_type"] = cell["cell_type"]
         return nb, resources
 
 
@@ -125,11 +126,26 @@ def output(mark: Mark, label: str) -> NotebookNode:
     return NotebookNode(output_type="error", ename="Marked", evalue=lines[0], traceback=lines)
 
 
+def lost(nb: NotebookNode, cell: dict, source: list[dict], taken: list[NotebookNode]) -> NotebookNode | None:
+    """Where the cell is, if it has lost its metadata: by its text; an answer in words by the cell before it."""
+    kind, ids = cell["cell_type"], set(map(id, taken))
+    free = [one for one in nb.cells if id(one) not in ids and one.cell_type == kind]
+    if cell["metadata"]["nbgrader"]["solution"]:
+        names = [one["metadata"].get("nbgrader", {}).get("grade_id") for one in source]
+        question = "".join(source[names.index(cell["metadata"]["nbgrader"]["grade_id"]) - 1]["source"]).strip()
+        pairs = zip(nb.cells, nb.cells[1:])
+        free = [after for one, after in pairs if one.source.strip() == question and any(after is f for f in free)]
+        return free[-1] if free else None
+    same = [one for one in free if one.source.strip() == cell["source"].strip()]
+    return same[-1] if same else None
+
+
 def added(nb: NotebookNode, cell: dict[str, Any]) -> NotebookNode:
     """Append a cell of the source's."""
-    new = NotebookNode(
-        {key: value for key, value in cell.items() if key not in ("metadata", "id")}, metadata=NotebookNode()
-    )
+    new = NotebookNode({key: value for key, value in cell.items() if key not in ("metadata", "id")})
+    new.metadata = NotebookNode()
+    if cell["metadata"]["nbgrader"]["solution"]:  # nbgrader takes an unchanged text for no answer, and marks it itself
+        new.source = "The cell for this answer is not in the notebook. Please look whether it stands elsewhere."
     if (nb.nbformat, nb.nbformat_minor) >= (4, 5):
         ids = {one.get("id") for one in nb.cells}
         new["id"] = next(f"back-{i}" for i in range(len(ids) + 1) if f"back-{i}" not in ids)
