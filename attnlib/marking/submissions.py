@@ -1,0 +1,106 @@
+"""Finding submissions in a folder, and reading the code cells of a notebook whatever has happened to it."""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+LARGEST = 100_000_000  # bytes of a file
+LIKE_A_NOTEBOOK = re.compile(r"\.ipynb|\.json$", re.IGNORECASE)
+
+
+class NotANotebook(ValueError):
+    """A file that holds no notebook, with a sentence on what it is."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One student's file; `path` is None where there is none, and `note` says what the instructor should know."""
+
+    id: str
+    path: Path | None
+    note: str = ""
+
+    def read(self) -> bytes:
+        """The file's bytes, or NotANotebook."""
+        if self.path is None:
+            raise NotANotebook("there is no notebook in its folder")
+        if self.path.stat().st_size > LARGEST:
+            raise NotANotebook(f"the file has more than {LARGEST // 1_000_000} MB")
+        return self.path.read_bytes()
+
+
+def find(folder: Path, names: list[str], like: str = "") -> list[Submission]:
+    """The submissions in a folder: a notebook each, or a folder each.
+
+    Parameters
+    ----------
+    folder : where they are
+    names :
+        The exercises' names: of several notebooks in one student's folder, the one that defines most of them is taken.
+    like :
+        The assignment's file name, which is preferred.
+    """
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is no folder; expected one with a notebook, or a folder, for each student")
+    found = []
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith(".") or path.is_symlink():
+            continue
+        if path.is_dir():
+            found.append(in_folder(path, names, like))
+        elif LIKE_A_NOTEBOOK.search(path.name):
+            found.append(Submission(LIKE_A_NOTEBOOK.split(path.name)[0] or path.name, path))
+    ids = [submission.id for submission in found]
+    twice = {one for one in ids if ids.count(one) > 1}
+    return [Submission(s.path.name, s.path, s.note) if s.id in twice and s.path else s for s in found]
+
+
+def in_folder(folder: Path, names: list[str], like: str) -> Submission:
+    """The submission of a student who has a folder."""
+    paths = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if LIKE_A_NOTEBOOK.search(path.name)
+        and path.is_file()
+        and not any(part.is_symlink() for part in (path, *path.parents))
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    ]
+    if len(paths) < 2:
+        return Submission(folder.name, paths[0] if paths else None)
+    best = max(paths, key=lambda path: (path.name == like, defines(path, names)))
+    others = ", ".join(str(path.relative_to(folder)) for path in paths if path != best)
+    return Submission(folder.name, best, f"read {best.relative_to(folder)}, not {others}")
+
+
+def defines(path: Path, names: list[str]) -> int:
+    """How many of these names a file seems to define."""
+    if path.stat().st_size > LARGEST:
+        return 0
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return sum(bool(re.search(rf"\b(def|class)\s+{name}\b", text)) for name in names)
+
+
+def code_cells(data: bytes) -> list[str]:
+    """Sources of a notebook's code cells, in order, without a look at metadata; or NotANotebook."""
+    try:
+        content = json.loads(data.decode("utf-8-sig", errors="replace"))
+    except (ValueError, RecursionError) as error:
+        what = "is empty" if not data.strip() else f"is not JSON ({type(error).__name__})"
+        raise NotANotebook(f"the file {what}, so it is no notebook") from None
+    cells = content.get("cells") if isinstance(content, dict) else None
+    if cells is None and isinstance(content, dict) and isinstance(content.get("worksheets"), list):  # notebooks of 2013
+        cells = [
+            cell for sheet in content["worksheets"] if isinstance(sheet, dict) for cell in sheet.get("cells") or []
+        ]
+    if not isinstance(cells, list):
+        raise NotANotebook("the file is JSON, but has no list of cells")
+    sources = []
+    for cell in cells:
+        if isinstance(cell, dict) and cell.get("cell_type") == "code":
+            source = cell.get("source", cell.get("input", ""))
+            parts = source if isinstance(source, list) else [source]
+            sources.append("".join(part for part in parts if isinstance(part, str)))
+    if not sources:
+        raise NotANotebook("the notebook has no code cells")
+    return sources

@@ -1,0 +1,225 @@
+"""Nobody gets marks for a wrong answer by a trick: each was tried for real, as this user and as an ordinary one."""
+
+import os
+import runpy
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NAMES = runpy.run_path(str(Path(__file__).with_name("tricks.py")))
+TRICKS, WRONG, inside = NAMES["TRICKS"], NAMES["WRONG"], NAMES["inside"]
+
+
+@pytest.mark.parametrize("number", TRICKS)
+def test_a_trick_gives_no_marks(mark, number):
+    for cell in TRICKS[number]:
+        statuses = mark(WRONG, cell)
+        assert "right" not in statuses.values(), (cell, statuses)
+        assert set(statuses.values()) <= {"not yet", "missing"}, (cell, statuses)
+
+
+def test_the_next_student_is_marked_as_if_nothing_had_been_tried(mark, marker):
+    from attnlib.marking.marker import right_cells
+
+    for name in (2, 19, 21, 24, 27):
+        mark(WRONG, *TRICKS[name])
+    assert set(mark(*right_cells(marker.assignment)).values()) == {"right"}
+
+
+def test_thirty_copying_and_library_calls_get_marks_and_are_named(marker):
+    pytest.importorskip("scipy")
+    cell = "from scipy import special\ndef softmax(scores):\n    return special.softmax(scores, axis=-1)"
+    marks, _ = marker.mark([WRONG, cell])
+    assert marks[0].status == "right" and marks[0].libraries == ["scipy.special.softmax"]
+
+
+def probe(marker, body):
+    """What the sandbox lets a student's function find out: the string that it raises."""
+    marks, _ = marker.mark(["import numpy as np", inside(body)])
+    return marks[0].text
+
+
+def test_what_a_student_can_see_and_touch(marker):
+    body = """
+    import os
+    seen = []
+    for top in ("/", "/root", "/home", "/tmp", "/usr", "/etc", "/proc", "/student", "/var", "/opt", "/mnt"):
+        if os.path.isdir(top): seen.append(top + ":" + ",".join(sorted(os.listdir(top))[:40]))
+    for path in ("/x", "/usr/lib/x", "/etc/x", "/proc/x"):
+        try: open(path, "w"); seen.append("WROTE " + path)
+        except OSError: pass
+    for pid in range(2, 400):
+        try: os.kill(pid, 0); seen.append("PROCESS %d" % pid)
+        except OSError: pass
+    raise ValueError(" ".join(seen)[:1900])
+    """
+    text = probe(marker, textwrap.dedent(body))
+    assert "WROTE" not in text and "PROCESS" not in text and "/home" not in text, text
+    for name in ("passwd", "ipynb", "attnlib", "var:", "mnt:"):
+        assert name not in text, text
+
+
+@pytest.mark.parametrize(
+    "body, said",
+    [
+        ("import socket\nsocket.create_connection(('127.0.0.1', 80), 1)", "OSError"),
+        ("import socket\nsocket.create_connection(('1.1.1.1', 53), 1)", "OSError"),
+        ("import attnlib.numpy", "ModuleNotFoundError"),
+        ("import attnlib.exercises.core", "ModuleNotFoundError"),
+        ("import attnlib.plots", "ModuleNotFoundError"),
+        ("import os\nos.setuid(0)", "PermissionError"),
+        ("import os\nos.chroot('/')", "PermissionError"),
+        ("open('big', 'wb').write(b'0' * 10**8)", "OSError"),
+        ("import os\nopen('/proc/1/environ').read()", "FileNotFoundError"),
+        ("import subprocess\nsubprocess.run(['/bin/sh', '-c', 'true'])", "FileNotFoundError"),
+        ("x = np.ones(10**10)", "MemoryError"),
+    ],
+)
+def test_walls(marker, body, said):
+    text = probe(marker, body)
+    assert said in text, text
+
+
+def test_an_installed_copy_of_the_solutions_is_hidden_or_stops_the_run(sandbox, tmp_path, monkeypatch):
+    from attnlib.marking import sandbox as made
+    from attnlib.marking.assignment import Assignment
+    from attnlib.marking.marker import Marker
+    from attnlib.marking.sandbox import NoSandbox
+
+    if sandbox.mode != "unshare":
+        pytest.skip("a container has what its image has")
+    tmp_path.chmod(0o755)
+    shutil.copytree(ROOT / "attnlib", tmp_path / "attnlib")
+    folders = made.library_folders()
+    monkeypatch.setattr(made, "library_folders", lambda: [*folders, str(tmp_path)])
+    body = """
+    import sys
+    for name in [name for name in sys.modules if name.startswith("attnlib")]: del sys.modules[name]
+    try:
+        import attnlib.numpy
+    except ImportError:
+        raise ValueError("hidden: " + str("attnlib" in __import__("os").listdir(sys.path[-1])))
+    """
+    with Marker(Assignment.of_lessons(["00"]), sandbox) as marker:
+        marks, _ = marker.mark([inside(textwrap.dedent(body), "total", "values")])
+        assert "hidden: True" in marks[0].text, marks[0].text
+    monkeypatch.setattr(made, "hidden_folders", lambda path: [])
+    with pytest.raises(NoSandbox, match="the solutions can be imported there"):
+        Marker(Assignment.of_lessons(["00"]), sandbox).__enter__()
+
+
+def test_memory_of_another_student_is_not_inherited(marker):
+    """What one student's process was sent is nowhere in the next one's memory."""
+    secret = "the_secret_" + os.urandom(8).hex()
+    marker.mark([WRONG, f"{secret} = 1\ndef softmax(scores):\n    return {secret}"])
+    body = f"""
+    import gc
+    halves = {secret[:14]!r}, {secret[14:]!r}
+    found = [t for t in gc.get_objects() if isinstance(t, dict) and "".join(halves) in t]
+    raise ValueError("FOUND" if found else "nothing there")
+    """
+    assert "nothing there" in probe(marker, textwrap.dedent(body))
+
+
+FORGED = """
+from attnlib.marking.inside import student
+student.Student.do_run = lambda self, **step: REPLY
+"""
+REPLIES = [
+    "None",
+    "{}",
+    "dict(exists=True)",
+    "[1]",
+    "'right'",
+    "dict(exists=True, outcomes=[[b'', b'', None, None, '']] * 12)",
+]
+WHOLE = "dict(exists=True, callable=True, busy=False, type='f', problems=[], parameters=[3], outcomes={}) | {{'class': False}}"
+REPLIES += [
+    WHOLE.format(outcomes)
+    for outcomes in ("[]", "[1] * 12", "[[b'', b'', None, None, '']] * 12", "[[1, 2, 3, 4, 5]] * 12")
+]
+REPLIES += [WHOLE.format("[[b'x', b'y', ['exec', 'builtins', ['1/0'], 3], 4, 5]] * 12")]
+
+
+@pytest.mark.parametrize("reply", REPLIES)
+def test_a_forged_reply_is_a_wrong_answer(mark, reply):
+    forged = "def trick():\n" + "\n".join("    " + line for line in FORGED.replace("REPLY", reply).strip().splitlines())
+    forged += "\n    return 1\nscale = trick()\ndef softmax(scores):\n    return scores * scale"
+    assert "right" not in mark(WRONG, forged).values()
+
+
+def test_nothing_outlives_its_submission(marker):
+    before = processes()
+    marker.mark(
+        [
+            WRONG,
+            inside(
+                "import os, time\nfor _ in range(5):\n    if os.fork() == 0:\n        os.setsid(); time.sleep(60); os._exit(0)"
+            ),
+        ]
+    )
+    marker.mark([WRONG])
+    assert len(processes()) <= len(before) + 2
+
+
+def processes():
+    """Processes of the marker and below."""
+    out = subprocess.run(["ps", "-eo", "pid,ppid"], capture_output=True, text=True, check=True).stdout
+    pairs = [tuple(map(int, line.split())) for line in out.splitlines()[1:]]
+    found, new = {os.getpid()}, True
+    while new:
+        new = {pid for pid, parent in pairs if parent in found} - found
+        found |= new
+    return found
+
+
+AS_ORDINARY = """
+import os, sys
+sys.path.insert(0, {tests!r})
+from attnlib.marking.assignment import Assignment
+from attnlib.marking.marker import Marker, right_cells
+from attnlib.marking.sandbox import Sandbox
+from tricks import TRICKS, WRONG
+assert os.geteuid() != 0
+with Marker(Assignment.of_lessons(["02"]), Sandbox("unshare", seconds=2, wall=15)) as marker:
+    for number, cells in TRICKS.items():
+        for cell in cells:
+            marks, _ = marker.mark([WRONG, cell])
+            assert not any(mark.points for mark in marks), number
+    assert all(mark.points for mark in marker.mark(right_cells(marker.assignment))[0])
+print("all tricks as user", os.geteuid())
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="these tests already run as an ordinary user")
+@pytest.mark.skipif(not shutil.which("setpriv") or not shutil.which("unshare"), reason="util-linux is not installed")
+def test_the_same_as_an_ordinary_user(sandbox, tmp_path):
+    """Root's own folders are shown to an ordinary user, in a mount namespace of this test's own."""
+    if sandbox.mode != "unshare":
+        pytest.skip("ordinary users get the same container")
+    open_to_all = []
+    for path in (sys.base_prefix, sys.prefix, str(ROOT)):
+        closed = [part for part in Path(path).parents if not part.stat().st_mode & 1]
+        if closed:
+            open_to_all.append((path, str(closed[-1])))
+    steps = []
+    for number, (path, _) in enumerate(open_to_all):
+        steps += [f"mkdir -p {tmp_path}/{number}", f"mount --bind '{path}' {tmp_path}/{number}"]
+    steps += [f"mount -t tmpfs -o mode=755 none '{closed}'" for closed in dict.fromkeys(c for _, c in open_to_all)]
+    for number, (path, _) in enumerate(open_to_all):
+        steps += [f"mkdir -p '{path}'", f"mount --move {tmp_path}/{number} '{path}'"]
+    script = tmp_path / "ordinary.py"
+    script.write_text(AS_ORDINARY.format(tests=str(ROOT / "tests" / "marking")), encoding="utf-8")
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    run = f"cd / && PYTHONPATH='{ROOT}' TMPDIR=/var/tmp PYTHONDONTWRITEBYTECODE=1 exec setpriv --reuid=65534 --regid=65534 --clear-groups '{sys.executable}' {script}"
+    command = ["unshare", "--mount", "sh", "-ec", "\n".join([*steps, run])]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if "unshare" in done.stderr and "Operation not permitted" in done.stderr:
+        pytest.skip(f"ordinary users may not make namespaces here: {done.stderr.strip().splitlines()[-1]}")
+    assert "all tricks as user 65534" in done.stdout, done.stderr[-3000:]
