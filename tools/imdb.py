@@ -106,20 +106,23 @@ def texts(part: str, configuration: Configuration) -> Texts:
     return Texts([encode(text, vocabulary) for text in tokens(part, configuration)], DATA["labels"][part])
 
 
+def checkpoint_of(name: str, seed: int) -> Path:
+    """Where a run keeps what it needs to go on, until its row is written."""
+    return BUILD / f"{name}-{seed}.pt".replace(" ", "_")
+
+
 def run_network(name: str, seed: int) -> tuple[dict, np.ndarray]:
     """Train one network and measure it."""
     configuration = CONFIGURATIONS[name]
     torch.manual_seed(seed)
     model = configuration.make(configuration.n_words, **MODEL | configuration.model)
     settings = Settings(**BUDGET | configuration.training)
-    checkpoint = BUILD / f"{name}-{seed}.pt".replace(" ", "_")
-    history = train(model, texts("train", configuration), settings, seed=seed, checkpoint=checkpoint)
+    history = train(model, texts("train", configuration), settings, seed=seed, checkpoint=checkpoint_of(name, seed))
     validation, test = (
         evaluate(model, texts(part, configuration), bf16=settings.bf16) for part in ("validation", "test")
     )
     if name == "attention, 4 heads" and seed == 0:
         torch.save(model.state_dict(), BUILD / "classifier.pt")
-    checkpoint.unlink()
     measured = {
         "epochs": settings.epochs,
         "accuracy_validation": validation.accuracy,
@@ -233,6 +236,7 @@ def main() -> None:
     with multiprocessing.get_context("spawn").Pool(options.workers, initializer=load) as pool:
         for row in tqdm(pool.imap_unordered(run, jobs), total=len(jobs)):
             add(row)
+            checkpoint_of(row["configuration"], row["seed"]).unlink(missing_ok=True)
             tqdm.write(
                 f"{row['configuration']:<40} seed {row['seed']}  test {row['accuracy_test']:.4f}  {row['seconds']:.0f} s"
             )

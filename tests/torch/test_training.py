@@ -205,3 +205,85 @@ def test_a_person_at_a_terminal_sees_a_bar(monkeypatch, capsys):
     assert list(progress.progress(range(3), 0, 3, "steps")) == [0, 1, 2]
     assert "steps:" in capsys.readouterr().err
     assert training.progress is progress.progress
+
+
+# What a checkpoint may not be, and what cannot be trained on -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changed, told",
+    [
+        ({"n_heads": 4}, r"n_heads 2 there, 4 here"),
+        ({"positions": None}, r"positions 'SinusoidalPositions' there, 'Identity' here"),
+        ({"pooling": "max"}, r"pooling 'mean' there, 'max' here"),
+        ({"dropout": 0.5}, r"dropout 0.2 there, 0.5 here"),
+    ],
+)
+def test_a_checkpoint_of_another_model_with_equal_shapes_is_refused(tmp_path, changed, told):
+    model, texts, _ = prepared()
+    small, path = Settings(epochs=1, batch_size=80), tmp_path / "run.pt"
+    train(model, texts, small, checkpoint=path)
+    made = {"d_model": 8, "n_heads": 2, "dropout": 0.2, "word_dropout": 0.1} | changed
+    other = ReviewClassifier(20, **made)
+    before = weights(other)
+    with pytest.raises(ValueError, match=f"run.pt belongs to another model: .*{told}.*Try another path"):
+        train(other, texts, small, checkpoint=path)
+    assert torch.equal(weights(other), before)
+
+
+def test_a_checkpoint_with_more_or_less_in_it_says_what(tmp_path):
+    model, texts, _ = prepared()
+    small, path = Settings(epochs=1, batch_size=80), tmp_path / "run.pt"
+    train(model, texts, small, checkpoint=path)
+    state = torch.load(path, weights_only=True)
+    torch.save(state | {"run": state["run"] | {"momentum": 0.9}}, path)
+    with pytest.raises(ValueError, match="another run: momentum 0.9 there, missing here. Try"):
+        train(model, texts, small, checkpoint=path)
+    del state["run"]
+    torch.save(state, path)
+    with pytest.raises(ValueError, match="run.pt is not whole: run missing. Try to delete it"):
+        train(model, texts, small, checkpoint=path)
+
+
+def test_a_checkpoint_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    from attnlib.torch import checkpoints
+
+    model, texts, _ = prepared()
+    synced = []
+    real = checkpoints.os.fsync
+    monkeypatch.setattr(checkpoints.os, "fsync", lambda n: (synced.append((tmp_path / "run.pt").exists()), real(n)))
+    train(model, texts, Settings(epochs=1, batch_size=160), checkpoint=tmp_path / "run.pt")
+    assert synced == [False]
+
+
+def test_the_fingerprint_is_of_numbers_whatever_holds_them():
+    import numpy as np
+
+    plain = training.fingerprint(Texts([[1, 2], [3]], [0, 1]))
+    arrays = Texts([np.array([1, 2]), [np.int64(3)]], np.array([0, 1]))
+    assert training.fingerprint(arrays) == plain
+    assert training.fingerprint(Texts([torch.tensor([1, 2]), (3,)], torch.tensor([0, 1]))) == plain
+    assert training.fingerprint(Texts([[1], [2, 3]], [0, 1])) != plain
+
+
+@pytest.mark.parametrize("work", [lambda model, texts: train(model, texts, Settings()), evaluate])
+def test_no_texts_or_no_labels_are_refused(work):
+    model, *_ = prepared()
+    with pytest.raises(ValueError, match="no texts; expected at least one. Try"):
+        work(model, Texts([], []))
+    with pytest.raises(ValueError, match="2 texts and 1 labels; expected a label for each. Try"):
+        work(model, Texts([[1], [2]], [0]))
+
+
+def test_a_batch_goes_to_the_device_of_the_model(monkeypatch):
+    model, texts, _ = prepared()
+    devices = []
+
+    def look(model, optimizer, ids, lengths, labels, max_norm, **options):
+        devices.append({tensor.device.type for tensor in (ids, lengths, labels)})
+        return 0.0, 0.0
+
+    monkeypatch.setattr(training, "train_step", look)
+    monkeypatch.setattr(torch.optim, "AdamW", lambda parameters, **options: torch.optim.SGD(parameters, lr=0.1))
+    train(model.to("meta"), texts, Settings(epochs=1, batch_size=160))
+    assert devices == [{"meta"}]
