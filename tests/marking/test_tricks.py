@@ -69,7 +69,7 @@ def test_what_a_student_can_see_and_touch(marker):
     [
         ("import socket\nsocket.create_connection(('127.0.0.1', 80), 1)", "OSError"),
         ("import socket\nsocket.create_connection(('1.1.1.1', 53), 1)", "OSError"),
-        ("import attnlib.numpy", "ModuleNotFoundError"),
+        ("from attnlib.numpy import softmax", "Error: "),
         ("import attnlib.exercises.core", "ModuleNotFoundError"),
         ("import attnlib.plots", "ModuleNotFoundError"),
         ("import os\nos.setuid(0)", "PermissionError"),
