@@ -23,8 +23,8 @@ def add_assign(commands: argparse._SubParsersAction) -> None:
     assign = commands.add_parser(
         "assign",
         help="write an assignment from exercises of lessons",
-        description="Write an assignment: a notebook with the chosen exercises, each with its text, stub, check and hints, "
-        "and an nbgrader course folder around it. Run it in a checkout of the course.",
+        description="Write an assignment: a notebook with the chosen exercises, each with its text,\nstub, check and hints, "
+        "and an nbgrader course folder around it. Run it in a checkout of\nthe course.",
         epilog=ASSIGN_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -71,7 +71,7 @@ with nbgrader (pip install "attnlib[marking]"), all in the folder ps1:
   (put what they hand in at submitted/STUDENT/ps1/ps1.ipynb)
   nbgrader autograde ps1               marks; a verdict stands under each check. It ends with an error
                                        if some could not be read: they are named, the others are marked
-  nbgrader formgrader                  (in JupyterLab) questions are marked by hand
+  nbgrader formgrader                  (in JupyterLab) questions are marked by hand (start jupyter lab in ps1)
   nbgrader generate_feedback ps1       feedback/STUDENT/ps1/ps1.html
   nbgrader export --to grades.csv
 

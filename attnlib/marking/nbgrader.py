@@ -83,12 +83,11 @@ class IsolatedMarks(OfAssignment):
     unsafe = Bool(False, help="no sandbox: a process alone. Every verdict says so").tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
-        """Mark one submission. Without a sandbox the whole run stops, and nobody is failed."""
+        """Mark one submission. Without a sandbox nobody is marked, and nobody is failed."""
         try:
             marks, label = self.marks([cell.source for cell in nb.cells if cell.cell_type == "code"], resources)
         except NoSandbox as error:
-            self.log.error("Nothing is marked: %s", error)
-            raise SystemExit(2) from None
+            raise RuntimeError(f"not marked, and not failed: {error}") from None  # nbgrader leaves it for the next run
         except ServerDied as error:
             raise RuntimeError(f"it ended the marker's server twice ({error}): please look at it by hand") from None
         cells = {cell.metadata.get("nbgrader", {}).get("grade_id"): cell for cell in nb.cells}

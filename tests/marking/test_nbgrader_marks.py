@@ -6,9 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from attnlib.marking.sample import ALL_WRONG, IMPORTS, RIGHT, STUBS, Student, doubled
+from attnlib.marking.sandbox import NoSandbox
 
 pytest.importorskip("nbgrader")
 from attnlib.marking.demo import mark, prepare, submit
@@ -93,3 +95,17 @@ def test_without_nbgrader_it_says_what_to_install():
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, cwd=root)
     assert done.returncode and 'pip install "attnlib[marking]"' in done.stderr
+
+
+def test_without_a_sandbox_nobody_is_marked(course, monkeypatch):
+    from attnlib.marking import nbgrader
+
+    def nothing(*_):
+        raise NoSandbox("no sandbox works here")
+
+    monkeypatch.setattr(nbgrader, "choose", nothing)
+    monkeypatch.setattr(nbgrader, "SANDBOXES", {})
+    marker = nbgrader.IsolatedMarks(source=str(course[0] / "source/ps1/ps1.ipynb"))
+    book = nbformat.read(course[0] / "release/ps1/ps1.ipynb", as_version=4)
+    with pytest.raises(RuntimeError, match="not marked, and not failed: no sandbox works here"):
+        marker.preprocess(book, {"nbgrader": {"assignment": "ps1", "notebook": "ps1"}})
