@@ -1,5 +1,6 @@
 """The doctor names the fault of every patient, finds nothing in healthy layers, and says what is true of PyTorch's own."""
 
+import functools
 import importlib.util
 import json
 import random
@@ -256,6 +257,7 @@ def test_what_it_raises_later_costs_one_probe_only():
             {"mask": "true"},
             ["mask='true'", "'may attend', 'ignore', 'keep 1', 'additive'", "Try mask="],
         ),
+        (BASE.Attention(), {"batch_first": "no"}, ["batch_first='no'", "True, False, or None"]),
         (BASE.Attention(), {"causal": "yes"}, ["causal='yes'", "True, False, or None"]),
         (BASE.Attention(), {"call": lambda layer: 1}, ["takes 1 arguments", "(layer, x, mask)", "Try call="]),
         (lambda: 1, {}, ["takes no arguments"]),
@@ -324,6 +326,128 @@ def test_a_layer_on_another_dtype_and_a_function_in_float32_only():
 
 
 # The report
+
+
+class TargetMask(PACKAGE.written.DecoderFirst):
+    """The mask of the target is the only one that is given."""
+
+    def forward(self, tgt, memory, tgt_mask=None):
+        tgt = self.norm1(tgt + self.self_attn(tgt, tgt, tgt, attn_mask=tgt_mask)[0])
+        return self.norm2(tgt + self.multihead_attn(tgt, memory, memory)[0])
+
+
+class SequenceFirst(nn.Module):
+    """[n, batch, d] with masks, a residual and a norm."""
+
+    def __init__(self, d_model=12):
+        super().__init__()
+        self.attention, self.norm = nn.MultiheadAttention(d_model, 4), nn.LayerNorm(d_model)
+
+    def forward(self, src, src_mask=None, src_key_padding_mask=None):
+        masks = {"attn_mask": src_mask, "key_padding_mask": src_key_padding_mask}
+        return self.norm(src + self.attention(src, src, src, **masks)[0])
+
+
+@pytest.mark.parametrize("make", [SequenceFirst, TargetMask])
+def test_a_layer_of_sequences_first_is_known_by_what_it_holds(make):
+    report = doctor.examine(make())
+    assert {finding.fault for finding in report.findings} <= {"fully masked row gives NaN"}  # which PyTorch's own gives
+    assert not failures(report)
+    assert any("given as [n, batch, d_model]" in line and "batch_first=True" in line for line in report.assumed)
+    stated = doctor.examine(make(), batch_first=False)
+    assert [each.fault for each in stated.findings] == [each.fault for each in report.findings]
+    assert any("[n, batch, d_model], as stated" in line for line in stated.assumed)
+
+
+def test_attention_over_the_batch_is_one_finding_and_none_once_it_is_stated():
+    layer = PACKAGE.written.BmmHeads()  # declares nothing
+    report = doctor.examine(layer)
+    assert [finding.fault for finding in report.findings] == ["attention over the batch"]
+    assert "batch_first=False" in report.findings[0].meaning
+    assert sum("pass batch_first=False" in item.remedy for item in report.not_examined) == 2
+    assert doctor.examine(layer, batch_first=False).healthy
+
+
+def test_a_layer_that_turns_its_axes_itself_stays_batch_first():
+    layer = SequenceFirst()
+    turned = doctor.examine(layer, d_model=12, call=lambda layer, x: layer(x.transpose(0, 1)).transpose(0, 1))
+    assert turned.healthy and not any("[n, batch, d_model]" in line for line in turned.assumed)
+
+
+def test_an_output_that_cannot_be_found_is_not_examined():
+    class Returned:
+        __slots__ = ()
+
+    class Layer(BASE.Attention):
+        def forward(self, x):
+            return Returned()
+
+    report = doctor.examine(Layer())
+    assert report.healthy and not report.passed[1:]
+    assert all("it returned Returned" in item.reason and "call=" in item.remedy for item in report.not_examined)
+
+
+class Says(BASE.Attention):
+    def forward(self, x):
+        print("here")
+        print("there", file=sys.stderr)
+        return super().forward(x)
+
+
+class Ends(BASE.Attention):
+    def forward(self, x):
+        raise self.error
+
+
+def test_what_a_layer_prints_is_not_shown(capsys):
+    doctor.examine(Says())
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_layer_that_ends_the_program_is_a_finding_an_interrupt_is_not():
+    layer = Ends()
+    layer.error = SystemExit(3)
+    report = doctor.examine(layer)
+    assert report.findings[0].fault == "the layer raises" and "SystemExit: 3" in report.findings[0].seen
+    layer.error = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        doctor.examine(layer)
+
+
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad])
+def test_the_mode_around_an_examination_makes_no_difference(mode):
+    report = doctor.examine(BASE.Attention())
+    with mode():
+        assert doctor.examine(BASE.Attention()).healthy
+        assert torch.is_inference_mode_enabled() == (mode is torch.inference_mode) and not torch.is_grad_enabled()
+    assert any(item.probe == "gradients" for item in report.passed) and not torch.is_inference_mode_enabled()
+
+
+def test_a_partial_has_the_name_and_the_masks_that_it_leaves_open():
+    report = doctor.examine(functools.partial(torch.nn.functional.scaled_dot_product_attention, is_causal=True))
+    assert report.name == "scaled_dot_product_attention" and any("It is causal" in line for line in report.assumed)
+    open_mask = functools.partial(BASE.Attention.forward, BASE.Attention())
+    assert any("Mask mask" in line for line in doctor.examine(open_mask, d_model=12).assumed)
+
+
+def test_rotary_is_told_where_it_is_seen_and_not_spoken_of_elsewhere():
+    (line,) = [item.seen for item in doctor.examine(HEALTHY["rotary"][0]()).passed if item.probe == "rotary"]
+    assert "alike" in line
+    grid = doctor.examine(PACKAGE.written.OnAGrid(), n=16)
+    assert [item for item in grid.passed if item.probe == "rotary"]
+    for name in ("T5's buckets", "queries of length 1, with places", "slopes by distance", "small attention"):
+        report = doctor.examine(HEALTHY[name][0]())
+        assert not any(item.probe == "rotary" for item in report.passed + report.not_examined), name
+    one_side = doctor.examine(PACKAGE.axes.QueryTurned()).findings[0].seen
+    assert "only the queries are turned" in one_side
+    assert "only" not in doctor.examine(PACKAGE.axes.PairsDiffer()).findings[0].seen
+
+
+def test_a_closed_gate_is_told_from_attention_over_nothing():
+    report = doctor.examine(PACKAGE.written.ZeroLast())
+    assert report.healthy and any("a gate is closed" in item.reason for item in report.not_examined)
+    (finding,) = doctor.examine(PACKAGE.axes.Forgotten()).findings[:1]
+    assert finding.severity == "warning"
 
 
 class Page(HTMLParser):

@@ -2,10 +2,10 @@
 
 import torch
 
-from attnlib.doctor.behaviour import size_of
 from attnlib.doctor.calling import LayerError, first_line
-from attnlib.doctor.chart import Chart
+from attnlib.doctor.chart import OVER_BATCH, Chart
 from attnlib.doctor.report import NotExamined, Passed, found
+from attnlib.doctor.seeing import size_of
 
 
 def order_probe(chart: Chart) -> list:
@@ -21,7 +21,7 @@ def order_probe(chart: Chart) -> list:
     given = list(sequences)
     given[moved] = given[moved][:, order]
     plain, permuted = (subject.run(*each)[0] for each in (sequences, given))
-    expected = plain[:, order] if not subject.cross and plain.ndim == 3 else plain
+    expected = plain[:, order] if not subject.cross and plain.ndim == 3 and plain.shape[1] == len(order) else plain
     gap = float((permuted - expected).abs().max()) / size_of(plain)
     matters = gap > max(subject.tolerance, 1e-7)
     if chart.positions is False and matters:
@@ -43,6 +43,8 @@ def batch_probe(chart: Chart) -> list:
     subject, probe = chart.subject, "place in the batch, and its size"
     if subject.axes == 2:
         return [NotExamined(probe, "the function takes one sequence.", "Nothing to do.")]
+    if chart.over_batch:
+        return [NotExamined(probe, *OVER_BATCH)]
     sequences = subject.inputs()
     plain = subject.run(*sequences)[0]
     turned = subject.run(*(each.flip(0) for each in sequences))[0].flip(0)

@@ -6,32 +6,13 @@ from torch import Tensor
 from attnlib.doctor.calling import LayerError, first_line
 from attnlib.doctor.chart import Chart
 from attnlib.doctor.conventions import Slot
+from attnlib.doctor.looks import future_cut, future_zeroed
 from attnlib.doctor.mechanism import watch
-from attnlib.doctor.report import NotExamined, Passed, found
+from attnlib.doctor.report import Finding, NotExamined, Passed, found
+from attnlib.doctor.seeing import influence
+from attnlib.doctor.unseen import unseen
 
 EMPTY = "If it should be, pass causal=True."
-
-
-def size_of(output: Tensor) -> float:
-    """The size of a result, to measure changes by."""
-    return float(output.abs().nan_to_num().max()) + 1e-30
-
-
-def influence(chart: Chart, moved: int, masks: dict | None = None) -> Tensor:
-    """Which token changes which result: [n_query, n_token], True where it does; [1, n_token] for a pooled result."""
-    subject = chart.subject
-    sequences = subject.inputs()
-    plain = subject.run(*sequences, masks=masks)[0]
-    other = subject.draw(*sequences[moved].shape[1:])
-    columns = []
-    for token in range(sequences[moved].shape[1]):
-        given = list(sequences)
-        given[moved] = given[moved].clone()
-        given[moved][:, token] = other[:, token]
-        gap = (subject.run(*given, masks=masks)[0] - plain).abs().nan_to_num(nan=1.0)
-        gap = gap.amax(0).flatten(1).amax(1) if gap.ndim > 2 else gap.max()[None]
-        columns.append(gap > subject.tolerance * size_of(plain))
-    return torch.stack(columns, 1)
 
 
 def shape_probe(chart: Chart) -> list:
@@ -53,7 +34,7 @@ def shape_probe(chart: Chart) -> list:
     if rows == subject.n_key != subject.n_query:
         seen = f"{rows} rows came back for {subject.n_query} queries and {subject.n_key} keys"
         results.append(found("queries come from the context", probe, seen))
-    elif rows not in (None, subject.n_query):
+    elif rows not in (None, subject.n_query) and not latent_rows(chart, rows):
         results.append(found("wrong shape", probe, f"shape {list(output.shape)} for {subject.n_query} queries"))
     if subject.kind == "qkv" and subject.call is None and not chart.causal:
         try:
@@ -67,6 +48,17 @@ def shape_probe(chart: Chart) -> list:
     return results or [Passed(probe, f"{list(output.shape)} for inputs {[list(each.shape) for each in sequences]}")]
 
 
+def latent_rows(chart: Chart, rows: int) -> bool:
+    """Whether a layer gives as many rows for a longer sequence: its queries are learned, or it pools by several."""
+    subject = chart.subject
+    if subject.kind != "self":
+        return False
+    try:
+        return subject.run(subject.draw(subject.n_query + 2))[0].shape[1] == rows
+    except LayerError:
+        return False
+
+
 def future_probe(chart: Chart) -> list:
     """Does the future leak? One token is changed at a time."""
     subject, probe = chart.subject, "does the future leak"
@@ -76,7 +68,7 @@ def future_probe(chart: Chart) -> list:
     pattern = influence(chart, 1 if subject.kind == "qkv" else 0)
     chart.pattern = pattern
     if pattern.shape[0] != pattern.shape[1]:
-        return [NotExamined(probe, "the result is one vector for a sequence.", "Examine the layer before the pooling.")]
+        return [NotExamined(probe, "the result has no row for each token.", "Examine the layer before the pooling.")]
     n = len(pattern)
     square = torch.ones(n, n, dtype=torch.bool)
     own = ~torch.eye(n, dtype=torch.bool)
@@ -85,7 +77,7 @@ def future_probe(chart: Chart) -> list:
     leaks = f"{int(future.sum())} of {n * (n - 1) // 2} pairs where a later token changes an earlier result"
     attended = pattern & own
     if not attended.any():
-        return results + across_batch(chart)
+        return results + unseen(chart)
     if torch.equal(attended, square.triu(1)) or torch.equal(pattern, square.triu(1)):
         chart.causal = False
         past = int((pattern & square.tril(-1)).sum())
@@ -117,8 +109,7 @@ def future_probe(chart: Chart) -> list:
         if saved:
             seen = f"{leaks} without a mask, 0 with {saved[0].name}"
             return [*results, found("causal only with a mask", probe, seen)]
-        cause = added_ones(chart)
-        return [*results, found("0/1 mask added" if cause else "future leaks", probe, leaks + cause)]
+        return [*results, leak(chart, probe, leaks)]
     return results + with_causal_mask(chart, probe, leaks)
 
 
@@ -185,6 +176,19 @@ def added_ones(chart: Chart) -> str:
     return ""
 
 
+def leak(chart: Chart, probe: str, leaks: str) -> Finding:
+    """The future leaks: by a mask that was added, multiplied or put after the softmax, or it is not known why."""
+    cause = added_ones(chart)
+    if cause:
+        return found("0/1 mask added", probe, leaks + cause)
+    watched, _ = watch(chart.subject, chart.subject.inputs())
+    if any(future_zeroed(look, watched.calls) for look in watched.looks):
+        return found("scores multiplied by the mask", probe, f"{leaks}; their scores are exactly 0")
+    if any(future_cut(look.weights, watched.calls) for look in watched.looks):
+        return found("mask after the softmax", probe, f"{leaks}, by the sums of softmax, in which they still are")
+    return found("future leaks", probe, leaks)
+
+
 def leaks_with(chart: Chart, slot: Slot) -> bool:
     """Whether the future still leaks when a mask is given that allows everything."""
     n = chart.subject.n_query
@@ -193,20 +197,3 @@ def leaks_with(chart: Chart, slot: Slot) -> bool:
         chart, 0 if chart.subject.kind == "self" else 1, {slot.name: slot.make(allowed, chart.subject.dtype)}
     )
     return bool((pattern & torch.ones_like(pattern).triu(1)).any())
-
-
-def across_batch(chart: Chart) -> list:
-    """For a layer whose tokens do not reach each other: do the sequences of the batch?"""
-    subject, probe = chart.subject, "do tokens see each other"
-    moved = 1 if subject.kind == "qkv" else 0
-    sequences = subject.inputs()
-    plain = subject.run(*sequences)[0]
-    given = [each.clone() for each in sequences]
-    given[moved][0] = subject.draw(*given[moved].shape[1:])[0]
-    gap = float((subject.run(*given)[0] - plain)[1:].abs().max())
-    if gap > subject.tolerance * size_of(plain):
-        seen = f"another sequence of the batch changes a result by {gap:.2f}, another token of its own by 0.00"
-        return [found("attention over the batch", probe, seen)]
-    return [
-        NotExamined("does the future leak", "no token changes the result of another.", "Is this a layer of attention?")
-    ]

@@ -7,28 +7,18 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from attnlib.doctor.copies import convert, copy_of
-from attnlib.doctor.reading import (
-    CONTEXT_WIDTHS,
-    HEADS,
-    TARGETS,
-    guess_widths,
-    read_signature,
-    required_masks,
-    tries,
-    unlike_others,
-)
+from attnlib.doctor.reading import TARGETS
+from attnlib.doctor.returned import parts_of
 
 
 class LayerError(Exception):
     """What the examined layer raised, in one line: a finding, as against an error of the doctor's own."""
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """An error in one line."""
     if isinstance(error, LayerError):
         return str(error)
@@ -54,6 +44,7 @@ class Subject:
     numpy: bool = False
     batch_first: bool = True
     axes: int = 3  # how many axes a function takes
+    heads_second: bool = True  # of four axes: [batch, heads, n, d_head], else [batch, n, heads, d_head]
     n_query: int = 7
     n_key: int = 7
     batch: int = 3
@@ -91,7 +82,7 @@ class Subject:
         """Call the layer on [batch, n, width] tensors: the output as a tensor, and its weights if they were found."""
         try:
             return self._run(sequences, masks or {}, weights)
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a forward that ends the program is a finding, too
             raise LayerError(first_line(error)) from error
 
     def _run(self, sequences: tuple[Tensor, ...], masks: dict[str, Tensor], weights: bool) -> tuple:
@@ -142,7 +133,8 @@ class Subject:
     def outwards(self, sequence: Tensor) -> object:
         """[batch, n, width] in the layout of the layer."""
         if self.axes == 4:
-            sequence = sequence.unflatten(-1, (2, -1)).transpose(1, 2)
+            sequence = sequence.unflatten(-1, (2, -1))
+            sequence = sequence.transpose(1, 2) if self.heads_second else sequence
         return self.numpy_or_not(sequence if self.batch_first else sequence.transpose(0, 1))
 
     def numpy_or_not(self, tensor: Tensor) -> object:
@@ -153,76 +145,10 @@ class Subject:
 
     def inwards(self, result: object) -> tuple[Tensor, Tensor | None]:
         """The output and the weights among what was returned, as tensors in the doctor's layout."""
-        if isinstance(result, dict):
-            result = tuple(result.values())
-        items = [item for item in (result if isinstance(result, (tuple, list)) else [result]) if item is not None]
-        items = [torch.as_tensor(item) for item in items if isinstance(item, (Tensor, np.ndarray, np.generic))]
-        if not items:
-            raise TypeError(f"returned {type(result).__name__}, not a tensor or an array")
-        output, others = items[0], items[1:]
+        output, *others = parts_of(result, {self.n_query, self.n_key})
         if self.axes == 4:
-            output = output.transpose(1, 2).flatten(-2)
+            output = (output.transpose(1, 2) if self.heads_second else output).flatten(-2)
         if not self.batch_first and output.ndim == 3:
             output = output.transpose(0, 1)
         maps = [item for item in others if item.ndim >= 2 and item.shape[-1] in (self.n_key, self.n_query)]
         return output, (maps[-1] if maps else None)
-
-
-def prepare(layer: Callable, options: dict) -> tuple[Subject | None, Exception | None]:
-    """A subject whose call works, or None and the error of the likeliest call."""
-    kind, names, masks, weights = read_signature(layer)
-    call = options["call"]
-    if call is not None:
-        count = len(inspect.signature(call).parameters)
-        kind, masks, weights = ("self" if count <= 3 else "qkv"), (["mask"] if count > 2 else []), None
-    layer = copy_of(layer)
-    subject = Subject(layer, kind, names, masks, weights, call=call)
-    inner = layer.layers[0] if isinstance(layer, (nn.TransformerEncoder, nn.TransformerDecoder)) else layer
-    subject.batch_first = getattr(inner, "batch_first", getattr(getattr(inner, "self_attn", None), "batch_first", True))
-    subject.required = [] if call is not None else required_masks(layer)
-    subject.generator.manual_seed(options["seed"])
-    subject.batch = options["batch"] or (5 if 3 in guess_widths(layer, HEADS) else 3)
-    n = options["n"] or unlike_others(layer, options["d_model"])
-    subject.n_query, subject.n_key = (n - 2, n) if kind == "context" else (n, n)
-    widths = [options["d_model"]] if options["d_model"] else guess_widths(layer) or [16]
-    contexts = [options["d_context"]] if options["d_context"] else guess_widths(layer, CONTEXT_WIDTHS) + widths
-    pairs = [(a, b) for a in widths for b in (dict.fromkeys(contexts) if kind != "self" else [a])]
-    pairs.sort(key=lambda pair: pair[0] != pair[1] and not options["d_context"])  # equal widths first
-    first = None
-    for dtype in (torch.float64, torch.float32):
-        convert(layer, dtype)
-        subject.dtype = dtype
-        for subject.d_model, subject.d_context in pairs[:40]:
-            forms = FORMS[:1] if subject.is_module or call else FORMS
-            for form, empty in tries(forms, subject.required):
-                (subject.numpy, subject.axes), subject.empty_mask = form, empty
-                try:
-                    fits(subject)
-                except Exception as error:
-                    first = first or error
-                    continue
-                return subject, None
-    subject.d_model, subject.d_context = pairs[0]
-    return None, first
-
-
-FORMS = [(False, 3), (True, 3), (False, 4), (True, 4), (False, 2), (True, 2)]  # arrays or not, number of axes
-
-
-def fits(subject: Subject) -> None:
-    """Call once; raise if the result is not one that the doctor can read."""
-    with torch.no_grad():
-        raw = []
-        if not subject.is_module and subject.call is None:  # a function that turns tensors into arrays wants arrays
-            plain, subject.layer = subject.layer, lambda *args, **named: raw.append(plain(*args, **named)) or raw[-1]
-            try:
-                output, _ = subject.run(*subject.inputs())
-            finally:
-                subject.layer = plain
-            parts = raw[0] if isinstance(raw[0], (tuple, list)) else [raw[0]]
-            if isinstance(parts[0], Tensor) == subject.numpy:
-                raise TypeError(f"returned {type(parts[0]).__name__}")
-        else:
-            output, _ = subject.run(*subject.inputs())
-    if output.ndim < 2 or len(output) != subject.batch:
-        raise ValueError(f"returned shape {list(output.shape)} for a batch of {subject.batch}")

@@ -8,12 +8,15 @@ from torch import Tensor
 from attnlib.doctor.calling import Subject
 from attnlib.doctor.conventions import SHARED, Slot, trial_mask
 
+OVER_BATCH = ("attention goes over the batch, so sequences mix.", "Mend that first, or pass batch_first=False.")
+
 
 @dataclass
 class Chart:
     """The subject, its masks, and what the first probes found, for those that follow.
 
-    ``causal`` is True if the layer is, or is said to be, causal; ``pattern[i, j]`` is True where token j changes result i.
+    ``causal`` is True if the layer is, or is said to be, causal; ``pattern[i, j]`` is True where token j changes result i,
+    ``blind`` if no token changes another one's, ``over_batch`` if another sequence does.
     """
 
     subject: Subject
@@ -23,11 +26,22 @@ class Chart:
     stated_causal: bool | None = None
     positions: bool | None = None
     pattern: Tensor | None = None
+    blind: bool = False
+    over_batch: bool = False
 
     def allowed(self, n_query: int, n_key: int) -> Tensor:
         """What may be attended where no mask is given: [batch, n_query, n_key]."""
         everything = torch.ones(self.subject.batch, n_query, n_key, dtype=torch.bool)
         return everything.tril() if self.causal and n_query == n_key else everything
+
+    def apart(self) -> bool:
+        """Whether no token of the first sequence changes another one's result."""
+        pattern = self.pattern
+        return (
+            pattern is not None
+            and len(pattern) > 1
+            and not (pattern & ~torch.eye(*pattern.shape, dtype=torch.bool)).any()
+        )
 
     def trial(self, slot: Slot, n: int) -> Tensor:
         """A mask that hides columns, other ones in each sequence where the form allows it."""

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlib.doctor.calling import LayerError, Subject
+from attnlib.doctor.reading import TARGETS
 
 CONVENTIONS: dict[str, Callable[[Tensor, torch.dtype], Tensor]] = {
     "may attend": lambda allowed, dtype: allowed,
@@ -123,7 +124,8 @@ def effect(subject: Subject, slot: Slot) -> tuple[bool, bool, float]:
     if not plain.isfinite().all():
         raise FloatingPointError(f"{float((~plain.isfinite()).double().mean()):.0%} of the result is NaN or infinite")
     size = float(plain.abs().nan_to_num().max()) + 1e-30
-    if plain.ndim == 3 and not (subject.cross and moved == 1):  # own tokens: those that did not move themselves
+    if plain.ndim == 3 and plain.shape[1] == n and not (subject.cross and moved == 1):
+        # own tokens: those that did not move themselves
         rows, later = kept, kept & ~first_only(kept)
         gaps = [(hidden - plain)[rows], (visible - plain)[later]]
     else:
@@ -152,7 +154,7 @@ def find_slot(subject: Subject, name: str, stated: str | None) -> Slot:
     orders, named = by_name(name, subject)
     conventions = [stated] if stated else orders
     context_names = ("context", "memory", "enc", "src", "source", "cross")
-    single = len(subject.mask_names) == 1
+    single = len(subject.mask_names) == 1 and not name.startswith(TARGETS[:3])  # a target's mask is its own
     on_context = subject.kind == "qkv" or single or any(part in name.lower() for part in context_names)
     tried: list[Slot] = []
     for form in forms_for(name):

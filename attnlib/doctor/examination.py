@@ -1,27 +1,28 @@
 """``examine``: checks its arguments, calls the probes one after another, and gathers what they say."""
 
 import contextlib
-import inspect
-import random
-import warnings
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable
 
-import numpy as np
 import torch
-from torch import nn
 
-from attnlib.doctor import batches, behaviour, blocks, masking, mechanism, numerics, precision, structure
-from attnlib.doctor.calling import LayerError, first_line, prepare
+from attnlib.doctor import batches, behaviour, blocks, masking, mechanism, numerics, precision, rotary, structure
+from attnlib.doctor.arguments import check_arguments
+from attnlib.doctor.calling import LayerError, first_line
+from attnlib.doctor.calm import calm
 from attnlib.doctor.chart import Chart
-from attnlib.doctor.conventions import CONVENTIONS, find_slot
-from attnlib.doctor.reading import TARGETS
+from attnlib.doctor.conventions import find_slot
+from attnlib.doctor.preparing import prepare
+from attnlib.doctor.reading import TARGETS, of_context
 from attnlib.doctor.report import Finding, NotExamined, Passed, Report, found
+from attnlib.doctor.returned import UnreadableError
 
+MASK = "does the mask hide"
 PROBES = [
     ("shape of the result", behaviour.shape_probe),
     ("eval is deterministic", numerics.random_probe),
     ("does the future leak", behaviour.future_probe),
-    ("does the mask hide", masking.mask_probe),
+    (MASK, masking.mask_probe),
     ("a fully masked row", masking.empty_row_probe),
     ("rows sum to 1", mechanism.weights_probe),
     ("heads and projections", mechanism.heads_probe),
@@ -33,8 +34,10 @@ PROBES = [
     ("dropout in training", numerics.dropout_probe),
     ("gradients", numerics.gradient_probe),
     ("half precision", precision.half_probe),
+    ("rotary", rotary.rotary_probe),
 ]
 WITH_GRADIENTS = {"gradients"}
+AS = {True: "as its own batch_first=False says; pass batch_first=True if it should not", False: "as stated"}
 
 
 def examine(
@@ -45,6 +48,7 @@ def examine(
     mask: str | None = None,
     causal: bool | None = None,
     positions: bool | None = None,
+    batch_first: bool | None = None,
     call: Callable | None = None,
     n: int | None = None,
     batch: int | None = None,
@@ -55,9 +59,9 @@ def examine(
     Parameters
     ----------
     layer : nn.Module or function
-        Called with [batch, n, d_model] (an ``nn.MultiheadAttention`` and its kin also without ``batch_first``): one
-        sequence, or query, key and value, or a sequence and its context. A function takes tensors or NumPy arrays,
-        [batch, n, d], [batch, heads, n, d] or [n, d].
+        Called with [batch, n, d_model], or with [n, batch, d_model] as ``batch_first`` says: one sequence, or query, key
+        and value, or a sequence and its context. A function takes tensors or NumPy arrays, [batch, n, d],
+        [batch, heads, n, d] or [n, d]. The output may stand in a tuple, a dict, a dataclass or another object.
     d_model, d_context : int, optional
         Widths of the sequence and of its context; guessed from the layer's attributes and weights if not given.
     mask : "may attend", "ignore", "keep 1" or "additive", optional
@@ -67,6 +71,9 @@ def examine(
         Whether tokens must not see later ones. If not given, a layer that never does is taken to be causal.
     positions : bool, optional
         Whether the layer is meant to know the order of its tokens. If not given, it is reported, not judged.
+    batch_first : bool, optional
+        Whether the batch is the first axis. If not given, PyTorch's own layers are asked; a layer that holds one declared as
+        [n, batch, d_model] is given that order if only then its tokens, and not its sequences, see each other.
     call : function, optional
         How to call the layer, for one that takes something else: ``call(layer, x)``, ``call(layer, x, mask)``,
         ``call(layer, query, context, mask)`` or ``call(layer, query, key, value, mask)``, where the mask is boolean
@@ -95,9 +102,11 @@ def examine(
     reason. Nothing found does not prove a layer right.
     """
     layer = getattr(layer, "_orig_mod", layer)  # of torch.compile
-    check_arguments(layer, d_model, d_context, mask, causal, positions, call, n, batch)
+    check_arguments(layer, d_model, d_context, mask, causal, positions, batch_first, call, n, batch)
     options = {"d_model": d_model, "d_context": d_context, "call": call, "n": n, "batch": batch, "seed": seed}
-    report = Report(getattr(layer, "__name__", type(layer).__name__))
+    options["batch_first"] = batch_first
+    named = layer.func if isinstance(layer, functools.partial) else layer
+    report = Report(getattr(named, "__name__", type(named).__name__))
     with calm():
         chart = Chart(None, layer, stated_causal=causal, positions=positions)
         gather(report, "what PyTorch can see of the module", structure.structure_probe, chart)
@@ -106,15 +115,7 @@ def examine(
         except Exception as failed:  # the copy itself, or a signature that cannot be read
             chart.subject, error = None, failed
         if chart.subject is None:
-            report.findings.append(
-                found("the layer raises", "a first call", f"{first_line(error)} ({tried(layer, options)})")
-            )
-            remedy = "Pass d_model=, or call=lambda layer, x, mask: ..., that calls it as it wants."
-            if "indices" in str(error):
-                remedy = (
-                    "It wants token ids: examine the layers behind its embedding, or pass call=, which starts there."
-                )
-            report.not_examined += [NotExamined(name, "the layer could not be called.", remedy) for name, _ in PROBES]
+            not_called(report, error, options)
             return report.sort()
         with torch.no_grad():
             names = chart.subject.mask_names
@@ -124,6 +125,10 @@ def examine(
                 names = [name for name in names if name.startswith(TARGETS[:3])]
                 remedy = "Examine the encoder and the decoder by themselves."
                 report.not_examined.append(NotExamined("masks of the source", "an encoder stands before it.", remedy))
+            absent = [name for name in names if chart.subject.kind == "self" and len(names) > 1 and of_context(name)]
+            remedy = "Pass call=lambda layer, query, context, mask: ..."
+            report.not_examined += [NotExamined(f"{MASK}: {name}", "no context is given.", remedy) for name in absent]
+            names = [name for name in names if name not in absent]
             chart.slots = [find_slot(chart.subject, name, "may attend" if call else mask) for name in names]
         for name, probe in PROBES:
             if any(finding.fault == "random in eval" for finding in report.findings):
@@ -132,8 +137,22 @@ def examine(
                 )
             else:
                 gather(report, name, probe, chart)
-        report.assumed = assumptions(chart)
+        report.assumed = assumptions(chart, batch_first)
     return report.sort()
+
+
+def not_called(report: Report, error: Exception, options: dict) -> None:
+    """Put into a report that the first call failed, and what might help."""
+    remedy = "Pass d_model=, or call=lambda layer, x, mask: ..., that calls it as it wants."
+    reason = "the layer could not be called."
+    if isinstance(error.__cause__, UnreadableError):
+        reason = f"it {error.__cause__}."
+        remedy = "Pass call=lambda layer, x: ..., that takes the output out of it."
+    else:
+        report.findings.append(found("the layer raises", "a first call", f"{first_line(error)} ({tried(options)})"))
+    if "indices" in str(error):
+        remedy = "It wants token ids: examine the layers behind its embedding, or pass call=, which starts there."
+    report.not_examined += [NotExamined(name, reason, remedy) for name, _ in PROBES]
 
 
 def gather(report: Report, name: str, probe: Callable, chart: Chart) -> None:
@@ -150,36 +169,22 @@ def gather(report: Report, name: str, probe: Callable, chart: Chart) -> None:
         kinds[type(result)].append(result)
 
 
-@contextlib.contextmanager
-def calm() -> Iterator[None]:
-    """Leave every global random state as it was, and keep warnings of the layer to itself."""
-    states = random.getstate(), np.random.get_state()  # noqa: NPY002
-    enabled = torch.is_grad_enabled()
-    try:
-        with torch.random.fork_rng(devices=[]), warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            torch.set_grad_enabled(True)
-            yield
-    finally:
-        torch.set_grad_enabled(enabled)
-        random.setstate(states[0])
-        np.random.set_state(states[1])  # noqa: NPY002
-
-
-def tried(layer: Callable, options: dict) -> str:
+def tried(options: dict) -> str:
     """What the first call gave the layer, in words."""
     width = f"d_model={options['d_model']}" if options["d_model"] else "guessed widths"
     return f"tried float64 and float32 [batch, n, d_model] with {width}"
 
 
-def assumptions(chart: Chart) -> list[str]:
+def assumptions(chart: Chart, batch_first: bool | None) -> list[str]:
     """What was taken for granted, in words."""
     subject = chart.subject
     takes = {"self": "one sequence", "qkv": "query, key and value", "context": "a sequence and a context"}[subject.kind]
     takes += f" (`{'`, `'.join(subject.names)}`)" if subject.call is None else " (by call)"
     sizes = f"[{subject.batch}, {subject.n_query}, {subject.d_model}]"
-    layout = "" if subject.batch_first else ", given as [n, batch, d_model]"
+    layout = "" if subject.batch_first else f", given as [n, batch, d_model], {AS[batch_first is None]}"
     kind = "NumPy arrays" if subject.numpy else "tensors"
+    if subject.axes == 4:
+        layout = f", as [batch, {'heads, n' if subject.heads_second else 'n, heads'}, d_head] with 2 heads"
     lines = [f"It takes {takes} ({kind} {sizes}{layout}), in {str(subject.dtype).removeprefix('torch.')}."]
     if subject.required:
         nothing = "None" if subject.empty_mask == 0 else "a mask that is True everywhere"
@@ -190,45 +195,3 @@ def assumptions(chart: Chart) -> list[str]:
             f"It is {'causal' if chart.causal else 'not causal'} (found by trying; pass causal=True or False to state it)."
         )
     return lines
-
-
-def check_arguments(layer, d_model, d_context, mask, causal, positions, call, n, batch) -> None:
-    """Raise a ValueError that says what was given, what was expected, and what to try."""
-    if inspect.isclass(layer):
-        raise ValueError(
-            f"layer is the class {layer.__name__}; expected an instance. Try {layer.__name__}(...) with its sizes."
-        )
-    if not callable(layer):
-        raise ValueError(
-            f"layer is {type(layer).__name__}; expected a module or a function. Try doctor.weights(...) for attention maps."
-        )
-    for name, value, least in (("d_model", d_model, 1), ("d_context", d_context, 1), ("n", n, 5), ("batch", batch, 2)):
-        whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
-        if not whole and value is not None:
-            raise ValueError(
-                f"{name}={value!r}; expected a whole number of at least {least}. Try {name}={max(least, 7)}."
-            )
-    if mask is not None and mask not in CONVENTIONS:
-        raise ValueError(
-            f"mask={mask!r}; expected one of {', '.join(map(repr, CONVENTIONS))}, which say what True or 1 means. "
-            f"Try mask='may attend' if True means: may attend."
-        )
-    for name, value in (("causal", causal), ("positions", positions)):
-        if value not in (None, True, False):
-            raise ValueError(f"{name}={value!r}; expected True, False, or None to find out. Try {name}=True.")
-    if call is not None:
-        count = len(inspect.signature(call).parameters) if callable(call) else 0
-        if not 2 <= count <= 5:
-            raise ValueError(
-                f"call={call!r} takes {count} arguments; expected (layer, x), (layer, x, mask), (layer, query, context, mask) "
-                f"or (layer, query, key, value, mask). Try call=lambda layer, x, mask: layer(x, mask=mask)."
-            )
-    if (
-        not isinstance(layer, nn.Module)
-        and call is None
-        and hasattr(layer, "__code__")
-        and layer.__code__.co_argcount == 0
-    ):
-        raise ValueError(
-            f"{layer.__name__} takes no arguments; expected a function of query, key and value. Try call=."
-        )

@@ -7,29 +7,9 @@ who does it on purpose.
 
 from dataclasses import dataclass
 
-LESSONS = {
-    1: "Why attention",
-    2: "Dot-product attention",
-    3: "Scaling and temperature",
-    4: "Masks and batches",
-    5: "Multi-head attention",
-    6: "Positions",
-    7: "Gradients by hand",
-    8: "From NumPy to PyTorch",
-    9: "Transformer block",
-    10: "From text to attention",
-    11: "Movie reviews",
-    12: "Reading attention maps",
-    13: "Generating text",
-    14: "Encoder and decoder",
-    15: "Long sequences",
-    16: "Debugging clinic",
-    17: "Images",
-    18: "Graphs",
-    19: "Images and words",
-    20: "Modern attention",
-    21: "Many machines",
-}
+from attnlib.doctor.lessons import LESSONS
+
+__all__ = ["FAULTS", "LESSONS", "Fault"]
 
 
 @dataclass(frozen=True)
@@ -65,12 +45,13 @@ FAULTS = {
     # what goes over which axis
     "attention over the batch": Fault(
         "Tokens do not see each other, but the sequences of a batch do. The layer reads the first axis as tokens: give it "
-        "[n, batch, d_model], or build it with batch_first=True. If it is meant so, pass call= with a transpose.",
+        "[n, batch, d_model], or build it with batch_first=True. If it is meant so, examine it with batch_first=False.",
         5,
     ),
-    "positions from the batch axis": Fault(
-        "The position is taken from the place in the batch: x.size(0) where x.size(1), the number of tokens, is meant.",
-        6,
+    "attention over the heads": Fault(
+        "The heads of one token attend to each other; tokens do not see each other. .transpose(1, 2) is missing: products "
+        "and F.scaled_dot_product_attention take the last two axes, [batch, heads, n, d_head].",
+        5,
     ),
     "softmax over the queries": Fault(
         "The weights that the queries give to one key add up to 1, not those that one query gives. Use dim=-1.", 2
@@ -115,6 +96,10 @@ FAULTS = {
     ),
     "queries come from the context": Fault(
         "The result has a row for each key, not for each query: the sequence that asks gives the queries.", 14
+    ),
+    "positions from the batch axis": Fault(
+        "The position is taken from the place in the batch: x.size(0) where x.size(1), the number of tokens, is meant.",
+        6,
     ),
     # masks
     "mask inverted": Fault(
@@ -179,6 +164,12 @@ FAULTS = {
         "The last residual adds the block's input, not what attention made of it: x = x + attention, then x + feed_forward.",
         9,
     ),
+    # positions
+    "rotary differs between queries and keys": Fault(
+        "Rotary turns queries and keys at one place by the same angles, so that a score depends on their distance alone. "
+        "Apply it to both, with pairs laid out alike (interleaved or in halves).",
+        6,
+    ),
     # scale
     "no scaling": Fault(
         "Scores grow with √d_head and softmax saturates: multiply by 1 / √d_head. (T5 leaves it out on purpose.)",
@@ -223,6 +214,12 @@ FAULTS = {
         "More is lost than rounding explains: compute softmax and sums in float32.", 15
     ),
     # symptoms
+    "tokens do not see each other": Fault(
+        "No token changes the result of another: attention goes over another axis, or its result is not used. (Meant so in "
+        "a layer that only opens with training.)",
+        5,
+        "warning",
+    ),
     "rows do not sum to 1": Fault(
         "Each query should hand out a total of 1: divide by the sum over the keys. (Sigmoid attention and attention sinks leave "
         "less on purpose.)",

@@ -41,6 +41,10 @@ def judge_sums(look: Look, allowed: Tensor, calls: list[Call]) -> Finding | None
     softmaxes = [call.result for call in calls if call.name == "softmax"]
     if any(ones(each.sum(-1)) and same(each.transpose(-1, -2), weights) for each in softmaxes):
         return found("weights transposed", probe, f"{seen}; softmax gave rows of 1, its transposed was used")
+    if future_cut(weights, calls):
+        return found(
+            "mask after the softmax", probe, f"{seen}; they are softmax's, with the future set to 0 afterwards"
+        )
     if ones(columns[allowed.any(-2)]):
         return found("softmax over the queries", probe, f"{seen}; the columns sum to 1.000")
     if weights.ndim == 4 and ones(weights.sum(1)[allowed.any(1)]):
@@ -54,6 +58,25 @@ def judge_sums(look: Look, allowed: Tensor, calls: list[Call]) -> Finding | None
         if abs(low * math.sqrt(d_head) - 1) < 1e-3 or abs(low * d_head - 1) < 1e-3:
             return found("scaled after the softmax", probe, f"{seen}: 1 / {1 / low:.3g}, where d_head is {d_head}")
     return found("rows do not sum to 1", probe, seen)
+
+
+def future_cut(weights: Tensor, calls: list[Call]) -> bool:
+    """Whether weights are those of a softmax over all keys, with those of later keys set to 0 afterwards."""
+    softmaxes = [call.result for call in calls if call.name == "softmax"]
+    return any(ones(each.sum(-1)) and same(each.tril(), weights) and not same(each, weights) for each in softmaxes)
+
+
+def future_zeroed(look: Look, calls: list[Call]) -> bool:
+    """Whether softmax was given scores that are exactly 0 for every later key, as after tril(), and these weights came out."""
+    if look.weights.shape[-1] != look.weights.shape[-2] or float(look.weights.triu(1).max()) < 1e-9:
+        return False
+    for call in calls:
+        if call.name == "softmax" and call.given and call.result.shape == look.weights.shape:
+            scores = call.given[0]
+            zeroed = not scores.triu(1).any() and bool(scores.tril().count_nonzero() > scores.shape[-1])
+            if zeroed and same(call.result, look.weights):
+                return True
+    return False
 
 
 def same(one: Tensor, other: Tensor) -> bool:

@@ -3,13 +3,13 @@
 import torch
 from torch import nn
 
-from attnlib.doctor.behaviour import size_of
 from attnlib.doctor.calling import LayerError, first_line
 from attnlib.doctor.chart import Chart
 from attnlib.doctor.conventions import LENGTHS, SHARED, WORDS, Slot
 from attnlib.doctor.looks import expand
 from attnlib.doctor.mechanism import watch
 from attnlib.doctor.report import NotExamined, Passed, found
+from attnlib.doctor.seeing import size_of
 
 
 def mask_probe(chart: Chart) -> list:
@@ -21,18 +21,9 @@ def mask_probe(chart: Chart) -> list:
                 probe, "no argument that looks like a mask.", "Name it mask, or pass call=lambda layer, x, mask: ..."
             )
         ]
-    if (
-        chart.pattern is not None
-        and len(chart.pattern) > 1
-        and not (chart.pattern & ~torch.eye(*chart.pattern.shape, dtype=torch.bool)).any()
-    ):
-        silent = all(slot.verdict == "hides everything" for slot in chart.slots)
-        if silent and chart.subject.kind == "self":
-            return [
-                NotExamined(
-                    probe, "no token changes another one's result even without it.", "Open the gate, or train a step."
-                )
-            ]
+    if chart.blind:
+        reason = "no token changes another one's result even without it."
+        return [NotExamined(probe, reason, "Mend that first, or open the gate.")]
     results: list = []
     for slot in chart.slots:
         here = f"{probe}: {slot.name}"
@@ -54,7 +45,12 @@ def mask_probe(chart: Chart) -> list:
             seen = f"hidden tokens change the result by {slot.leak:.2g} of its size, visible ones by 0 ({WORDS[slot.convention]} was expected)"
             results.append(found("mask inverted", here, seen))
         elif slot.verdict == "hides everything":
-            if chart.causal and slot.form == LENGTHS:
+            if chart.subject.kind == "context" and not slot.on_context and chart.apart():
+                reason = "queries see the context, not each other."
+                results.append(
+                    NotExamined(here, reason, "Examine it without a context, by call=lambda layer, x, mask: ...")
+                )
+            elif chart.causal and slot.form == LENGTHS:
                 results.append(
                     NotExamined(here, "a causal layer does not see the end anyway.", "Use a mask, not lengths.")
                 )
@@ -141,7 +137,8 @@ def empty_row(chart: Chart, slot: Slot, probe: str):
         output = subject.run(*sequences, masks=masks)[0]
     except LayerError as error:
         return found("the layer raises", probe, f"for a row with nothing to attend to: {first_line(error)}")
-    mine = output[0, 2] if output.ndim == 3 else output[0]
+    rowed = output.ndim == 3 and output.shape[1] == subject.n_query  # not pooled
+    mine = output[0, 2] if rowed else output[0]
     if not mine.isfinite().all():
         where = "one query" if slot.pairs else "one sequence"
         seen = f"{where} may attend to nothing: {nan_share(mine)} of its result is NaN{other_paths(chart, sequences, masks)}"
@@ -149,12 +146,12 @@ def empty_row(chart: Chart, slot: Slot, probe: str):
     given = [each.clone() for each in sequences]
     kept = given[moved][0, 2].clone()
     given[moved][0] = subject.draw(*given[moved].shape[1:])[0]
-    if moved == 0 and output.ndim == 3:
+    if moved == 0 and rowed:
         given[moved][0, 2] = kept
-    if moved == 0 and output.ndim == 2:
+    if moved == 0 and not rowed:
         return Passed(probe, "finite")
     again = subject.run(*given, masks=masks)[0]
-    gap = float((again - output)[0, 2].abs().max()) if output.ndim == 3 else float((again - output)[0].abs().max())
+    gap = float((again - output)[0, 2].abs().max()) if rowed else float((again - output)[0].abs().max())
     if slot.verdict != "respected":
         return NotExamined(probe, "the mask does not hide anyway; the result is finite.", "Mend that first.")
     if gap > subject.tolerance * size_of(output):

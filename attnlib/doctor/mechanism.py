@@ -9,9 +9,9 @@ from torch import Tensor
 
 from attnlib.doctor.calling import Subject
 from attnlib.doctor.chart import Chart
-from attnlib.doctor.looks import by_token, expand, judge_mask, judge_scale, judge_split, judge_sums, same
+from attnlib.doctor.looks import by_token, expand, future_zeroed, judge_mask, judge_scale, judge_split, judge_sums, same
 from attnlib.doctor.report import Finding, NotExamined, Passed, found
-from attnlib.doctor.watching import Look, Watch, Watched, find_looks
+from attnlib.doctor.watching import Call, Look, Watch, Watched, find_looks
 
 CALL = "Write the attention with torch operations (matmul, einsum, softmax), or return the weights."
 
@@ -33,12 +33,23 @@ def watch(subject: Subject, sequences: list[Tensor], masks: dict | None = None) 
     for n_query, n_key in {(subject.n_query, subject.n_query), (subject.n_query, subject.n_key)}:
         looks += find_looks(watcher.calls, n_query, n_key)
     looks.sort(key=lambda look: look.leaving)
+    if not subject.batch_first:
+        turn(watcher.calls, {(n, subject.batch) for n in (subject.n_query, subject.n_key)})
     if not looks and returned is not None and returned.shape[-2:] == (subject.n_query, sequences[-1].shape[1]):
         plain = subject.kind == "qkv" and not subject.is_module and subject.axes < 4
         looks = [Look(returned.detach(), *sequences[:2])] if plain else [Look(returned.detach())]
     if not looks and subject.kind == "qkv" and not subject.is_module and subject.axes < 4:
         looks = unit_values(subject, sequences, masks)
     return Watched(watcher.calls, looks), output
+
+
+def turn(calls: list[Call], ends: set[tuple[int, int]]) -> None:
+    """Give the sequences [n, batch, width] among the calls of a sequence-first layer the doctor's order of axes."""
+    for call in calls:
+        every = [each.transpose(0, 1) if each.ndim == 3 and each.shape[:2] in ends else each for each in call.given]
+        call.given = every
+        if call.result.ndim == 3 and call.result.shape[:2] in ends:
+            call.result = call.result.transpose(0, 1)
 
 
 def unit_values(subject: Subject, sequences: list[Tensor], masks: dict | None) -> list[Look]:
@@ -79,6 +90,10 @@ def weights_probe(chart: Chart) -> list:
             results.append(finding)
             continue
         sums += look.weights[..., 0].numel()
+        if future_zeroed(look, watched.calls):
+            most = float(look.weights.triu(1).max())
+            seen = f"the scores of all later keys are exactly 0, their weights up to {most:.2f}: hide them with −inf"
+            results.append(found("scores multiplied by the mask", "what the mask does to the weights", seen))
         made = projections(watched, sequences, look)
         factors = [judge_split(side, made, subject.batch) for side in (look.query, look.key) if side is not None]
         if len(factors) == 2 and all(kind in ("tokens", "rotated", "mixed") for kind, _ in factors):

@@ -3,11 +3,11 @@
 import torch
 from torch import nn
 
-from attnlib.doctor.behaviour import size_of
-from attnlib.doctor.chart import Chart
+from attnlib.doctor.chart import OVER_BATCH, Chart
 from attnlib.doctor.conventions import LENGTHS
 from attnlib.doctor.mechanism import watch
 from attnlib.doctor.report import Finding, NotExamined, Passed, found
+from attnlib.doctor.seeing import size_of
 
 NO_TORCH = "Write it with torch operations to have it examined."
 
@@ -116,6 +116,8 @@ def training_probe(chart: Chart) -> list:
     subject, probe = chart.subject, "sequences stay apart in training"
     if not subject.is_module:
         return [NotExamined(probe, "a function has no training mode.", "Examine the module that calls it.")]
+    if chart.over_batch:
+        return [NotExamined(probe, *OVER_BATCH)]
     sequences = subject.inputs()
     other = [each.clone() for each in sequences]
     for each in other:

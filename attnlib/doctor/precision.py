@@ -2,13 +2,13 @@
 
 import torch
 
-from attnlib.doctor.behaviour import size_of
 from attnlib.doctor.calling import first_line
 from attnlib.doctor.chart import Chart
 from attnlib.doctor.conventions import Slot
 from attnlib.doctor.copies import copy_of
 from attnlib.doctor.numerics import NO_TORCH
 from attnlib.doctor.report import Finding, NotExamined, Passed, found
+from attnlib.doctor.seeing import size_of
 
 HALF = {torch.float16: 2e-2, torch.bfloat16: 1e-1}  # relative to the size of the result
 

@@ -1,5 +1,6 @@
 """What a signature and a module tell before the first call: sequences, masks, widths."""
 
+import functools
 import inspect
 from collections.abc import Callable
 
@@ -30,6 +31,8 @@ FUSED = "query key value attn_mask dropout_p is_causal scale".split()  # a built
 
 def parameters_of(layer: Callable, call: Callable | None = None) -> list[inspect.Parameter]:
     """The parameters of a call, without ``self``; those of the fused attention are known by heart."""
+    if isinstance(layer, functools.partial):
+        return left_by(layer)
     if layer is F.scaled_dot_product_attention:
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         return [
@@ -44,9 +47,23 @@ def parameters_of(layer: Callable, call: Callable | None = None) -> list[inspect
     return [each for each in found if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
 
 
+def left_by(layer: functools.partial) -> list[inspect.Parameter]:
+    """The parameters that a partial leaves open; next to ``is_causal`` the fused attention takes no mask."""
+    bound = set(layer.keywords)
+    if layer.func is F.scaled_dot_product_attention and layer.keywords.get("is_causal"):
+        bound.add("attn_mask")
+    return [each for each in parameters_of(layer.func)[len(layer.args) :] if each.name not in bound]
+
+
 def is_mask(name: str) -> bool:
-    """Whether a parameter of this name is a mask."""
-    return any(part in name.lower() for part in MASKS) and not name.startswith(("is_", "use_", "return_", "max_"))
+    """Whether a parameter of this name is a mask of tokens; one of heads is none."""
+    other = name.startswith(("is_", "use_", "return_", "max_")) or "head_mask" in name.lower()
+    return any(part in name.lower() for part in MASKS) and not other
+
+
+def of_context(name: str) -> bool:
+    """Whether a mask of this name is one of a context."""
+    return name.lower().startswith(("encoder", "enc_", "memory", "context", "cross"))
 
 
 def read_signature(layer: Callable) -> tuple[str, list[str], list[str], str | None]:

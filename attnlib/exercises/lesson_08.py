@@ -143,7 +143,7 @@ class SelfAttention(nn.Module):
         return (output, weights) if return_weights else output
 
 
-COPIES = 200  # with a rate of 0.2, all of these drop, or all keep, less often than once in 10 ** 19
+COPIES = 100  # with a rate of 0.2, all of these keep less often than once in 10 ** 9
 
 
 def call_self_attention(layer_class, x, mask, d_k, d_v, dropout, weights, look_at):
@@ -165,10 +165,9 @@ def look(layer, inputs, mask, look_at):
         inputs = tuple(x.expand(COPIES, *x.shape) for x in inputs)
     if "half precision" in look_at:
         layer, inputs = layer.half(), tuple(x.half() for x in inputs)
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(0)  # torch.manual_seed takes a millisecond
-        asked = {"return_weights": True} if "weights" in look_at else {}
-        result = layer(*inputs, mask=mask, **asked)
+    asked = {"return_weights": True} if "weights" in look_at else {}
+    torch.default_generator.manual_seed(0)  # torch.manual_seed takes a millisecond
+    result = layer(*inputs, mask=mask, **asked)
     if result is ... or result is None:
         return result
     if asked and (type(result) is not tuple or len(result) != 2):
@@ -211,7 +210,7 @@ def _identities(bias=(0.0, 0.0), output=((1.0, 0.0), (0.0, 1.0))):
     return weights | {"output.weight": np.array(output), "output.bias": np.array(bias)}
 
 
-RANGE = "least and greatest {} of 200 copies, {}".format
+RANGE = f"least and greatest output of {COPIES} copies, {{}}".format
 
 
 def self_attention_cases(rng):
@@ -238,20 +237,19 @@ def self_attention_cases(rng):
         Case("a batch of 2", (_array(rng, 2, 3, 4), None, 2, 3, 0.0, _one_head(rng, 4, 2, 3), "output")),
         Case("a mask: nobody looks ahead", (_array(rng, 4, 4), causal, 2, 3, 0.0, _one_head(rng, 4, 2, 3), "output")),
         Case("a batch with padding", (_array(rng, 2, 3, 4), lengths, 2, 3, 0.0, _one_head(rng, 4, 2, 3), "output")),
-        Case("a gradient", (x, np.tri(3, dtype=bool), 3, 3, 0.0, own, "gradient of query.weight")),
         Case(
             "one token, by hand, evaluating: nothing is dropped",
-            (one_token, None, 2, 2, 0.2, mixing, RANGE("output", "evaluating")),
+            (one_token, None, 2, 2, 0.2, mixing, RANGE("evaluating")),
             np.array([[[11.0, 24.0]], [[11.0, 24.0]]]),
         ),
         Case(
             "one token, by hand, training at dropout 0.2: its only weight is 0 or 1.25",
-            (one_token, None, 2, 2, 0.2, mixing, RANGE("output", "training")),
+            (one_token, None, 2, 2, 0.2, mixing, RANGE("training")),
             np.array([[dropped], [kept]]),
         ),
         Case(
-            "the weights, asked for in training: as they are before dropout",
-            (x, None, 3, 3, 0.2, own, RANGE("weights", "training")),
+            "the weights, asked for in training at dropout 0.2: as they are before dropout",
+            (x, None, 3, 3, 0.2, own, "weights, training"),
         ),
         Case("a token with nothing to attend to", (x, empty, 3, 3, 0.0, own, "output")),
         Case(
@@ -260,6 +258,13 @@ def self_attention_cases(rng):
         ),
         Case("float16, with a mask", (x, empty, 3, 3, 0.0, own, "output in half precision")),
     ]
+
+
+class _Undrawn(nn.Linear):
+    """A linear map whose weights the check sets anyway, so that no time is spent on drawing them."""
+
+    def reset_parameters(self):
+        pass
 
 
 class _Self(nn.Module):
@@ -272,8 +277,8 @@ class _Self(nn.Module):
 
     def make(self, d_model, d_k, d_v):
         self.norm = nn.LayerNorm(d_model)
-        self.query, self.key = nn.Linear(d_model, d_k), nn.Linear(d_model, d_k)
-        self.value, self.output = nn.Linear(d_model, d_v), nn.Linear(d_v, d_model)
+        self.query, self.key = _Undrawn(d_model, d_k), _Undrawn(d_model, d_k)
+        self.value, self.output = _Undrawn(d_model, d_v), _Undrawn(d_v, d_model)
 
     def normed(self, x):
         return self.norm(x)
@@ -702,11 +707,12 @@ def _manual_rows(self, scores, mask):
 
 
 self_attention_accepts = [
-    _self(),
-    _self(weigh=_manual_rows),
+    _self(
+        weigh=_manual_rows,
+        score=lambda self, q, k, v: torch.einsum("...id,...jd->...ij", q, k) * q.shape[-1] ** -0.5,
+        drop=lambda self, weights: nn.Dropout(self.rate).train(self.training)(weights),
+    ),
     _self(weigh=lambda self, s, mask: torch.nan_to_num(_plain_softmax(s, mask))),
-    _self(drop=lambda self, weights: nn.Dropout(self.rate).train(self.training)(weights)),
-    _self(score=lambda self, q, k, v: torch.einsum("...id,...jd->...ij", q, k) * q.shape[-1] ** -0.5),
 ]
 
 # MultiHeadAttention ---------------------------------------------------------------------------------------------------
@@ -801,10 +807,10 @@ def multi_head_cases(rng):
         Case("a gradient", (x, *alone, 2, 0.0, _heads(rng, 4), "gradient of query.weight")),
         Case(
             "one token, one head, by hand, training at dropout 0.2: its only weight is 0 or 1.25",
-            (token, *alone, 1, 0.2, swap, RANGE("output", "training")),
+            (token, *alone, 1, 0.2, swap, RANGE("training")),
             np.array([[[10.0, 20.0]], [[13.75, 21.25]]]),
         ),
-        Case("evaluating: nothing is dropped", (x, *alone, 2, 0.2, _heads(rng, 4), RANGE("output", "evaluating"))),
+        Case("evaluating: nothing is dropped", (x, *alone, 2, 0.2, _heads(rng, 4), RANGE("evaluating"))),
     ]
 
 
@@ -817,8 +823,8 @@ class _Many(nn.Module):
         self.make(d_model, n_heads)
 
     def make(self, d_model, n_heads):
-        self.query, self.key = nn.Linear(d_model, d_model), nn.Linear(d_model, d_model)
-        self.value, self.output = nn.Linear(d_model, d_model), nn.Linear(d_model, d_model)
+        self.query, self.key = _Undrawn(d_model, d_model), _Undrawn(d_model, d_model)
+        self.value, self.output = _Undrawn(d_model, d_model), _Undrawn(d_model, d_model)
 
     def given(self, query, key, value):
         key = query if key is None else key
@@ -928,7 +934,6 @@ multi_head_mistakes = [
         "a query with nothing to attend to attends to all alike",
         _many(weigh=lambda self, s, mask: _plain_softmax(s, mask, torch.finfo(s.dtype).min)),
         "A finite fill leaves a row in which all are equal, and softmax makes 1/n of each. Zero what is forbidden after softmax.",
-        also=(_many(weigh=lambda self, s, mask: _plain_softmax(s, mask, -1e9)),),
     ),
     Mistake(
         "`super().__init__()` is missing",
@@ -1190,9 +1195,8 @@ def load_torch_weights(layer, module):
 
 def call_load_torch_weights(function, in_proj_weight, in_proj_bias, out_proj_weight, out_proj_bias, look_at):
     d_model = len(out_proj_weight)
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(0)
-        module, layer = nn.MultiheadAttention(d_model, 2), ours.MultiHeadAttention(d_model, 2)
+    torch.default_generator.manual_seed(0)
+    module, layer = nn.MultiheadAttention(d_model, 2), ours.MultiHeadAttention(d_model, 2)
     given = {
         "in_proj_weight": in_proj_weight,
         "in_proj_bias": in_proj_bias,
@@ -1495,13 +1499,13 @@ check = Checker(
             multi_head_cases,
             multi_head_mistakes,
             [
-                _many(),
                 _many(
-                    merge=lambda self, heads: heads.transpose(-2, -3).reshape(*heads.shape[:-3], heads.shape[-2], -1)
+                    split=lambda self, x: torch.stack(x.chunk(self.n_heads, dim=-1), dim=-3),
+                    weigh=lambda self, s, mask: torch.nan_to_num(_plain_softmax(s, mask)),
+                    drop=lambda self, weights: nn.Dropout(self.rate).train(self.training)(weights),
+                    merge=lambda self, heads: heads.transpose(-2, -3).reshape(*heads.shape[:-3], heads.shape[-2], -1),
                 ),
-                _many(split=lambda self, x: torch.stack(x.chunk(self.n_heads, dim=-1), dim=-3)),
-                _many(weigh=lambda self, s, mask: _plain_softmax(s, mask)),
-                _many(drop=lambda self, weights: nn.Dropout(self.rate).train(self.training)(weights)),
+                _many(weigh=_manual_rows),
             ],
             call=call_multi_head,
         ),

@@ -1,5 +1,6 @@
 """Exercises of lesson 09: the parts of a Transformer's block, and what it costs."""
 
+import operator
 from collections.abc import Callable
 
 import numpy as np
@@ -7,8 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from attnlib.exercises.compare import Unfit
 from attnlib.exercises.core import Case, Checker, Exercise, Mistake
-from attnlib.exercises.modules import build, is_stub, on_tensors
+from attnlib.exercises.modules import array, build, is_stub, on_tensors, tensor
 from attnlib.torch import MultiHeadAttention, blocks, counting
 
 # layer_norm -----------------------------------------------------------------------------------------------------------
@@ -34,7 +36,8 @@ def layer_norm_cases(rng):
         return rng.normal(scale=3, size=shape).round(1)
 
     def gain_and_shift(width):
-        return (0.5 + rng.random(width)).round(1) * rng.choice([-1, 1], width), draw(width) + 0.05
+        shift = draw(width)
+        return (0.5 + rng.random(width)).round(1) * rng.choice([-1, 1], width), np.where(shift == 0, 0.5, shift)
 
     apart = np.array([[10_001.0, 10_003.0, 10_005.0, 10_007.0]])
     return [
@@ -83,7 +86,7 @@ layer_norm_mistakes = [
         _norm(over=lambda x: -2),
         "Normalise one token alone: the result should not need the others. Which axis holds the features of a token?",
         ("ln01",),
-        also=(_norm(over=lambda x: 0),),
+        also=(_norm(over=lambda x: 0), _norm(over=lambda x: 1)),
     ),
     Mistake(
         "normalised over everything but the features, as batch norm does",
@@ -218,12 +221,37 @@ class FeedForward(nn.Module):
         return self.contract(torch.relu(self.expand(x)))
 
 
-def call_feed_forward(answer, x, weights):
+def call_feed_forward(answer, x, weights, look_at):
     """Make a layer, set its weights, and call it."""
     if is_stub(answer):
         return ...
     d_ff, d_model = weights["expand.weight"].shape
-    return on_tensors(build(answer, d_model, d_ff, weights=weights), x)
+    return look(build(answer, d_model, d_ff, weights=weights), (x,), weights, look_at)
+
+
+def look(layer, inputs, weights, look_at):
+    """What a case compares: the output, or the gradient of a weight, where every weight that was set has one."""
+    torch.default_generator.manual_seed(0)  # so that what is dropped, though it should not be, is the same each time
+    if not look_at.startswith("gradient of "):
+        return on_tensors(layer, *inputs)
+    trained = {id(parameter) for parameter in layer.parameters()}
+    by_name = {name: operator.attrgetter(name)(layer) for name in weights}
+    for name, parameter in by_name.items():
+        if id(parameter) not in trained:
+            raise Unfit(
+                f"`{name}` is not in `layer.parameters()`: make its layer in `__init__`, as an attribute of `self`."
+            )
+        if not parameter.requires_grad:
+            raise Unfit(f"`{name}` is frozen: its `requires_grad` is False.")
+    output = layer(*map(tensor, inputs))
+    if not (isinstance(output, torch.Tensor) and output.requires_grad):
+        raise Unfit("The output has no way back to the parameters. What cut it off: `no_grad`, `detach`, `.data`?")
+    loss = (output * torch.arange(1.0, 1 + output.shape[-1])).sum()
+    gradients = torch.autograd.grad(loss, list(by_name.values()), allow_unused=True)
+    for name, gradient in zip(by_name, gradients):
+        if gradient is None:
+            raise Unfit(f"`{name}` gets no gradient. What cut it off: `no_grad`, `detach`, `.data`?")
+    return array(gradients[list(by_name).index(look_at.removeprefix("gradient of "))])
 
 
 def feed_forward_cases(rng):
@@ -245,18 +273,49 @@ def feed_forward_cases(rng):
         "contract.bias": np.zeros(1),
     }
     shifted = by_hand | {"expand.bias": np.array([1.0, -1.0]), "contract.bias": np.array([0.5])}
+    x = np.array([[3.0], [-2.0]])
     return [
-        Case("absolute values, by hand", (np.array([[3.0], [-2.0]]), by_hand), np.array([[3], [2]], dtype=np.float32)),
-        Case("with biases, by hand", (np.array([[3.0], [-2.0]]), shifted), np.array([[4.5], [1.5]], dtype=np.float32)),
-        Case("d_ff as wide as d_model, as many tokens", (draw(3, 3), weights(3, 3))),
-        Case("all sizes unequal", (draw(2, 3), weights(3, 5))),
-        Case("a batch, large numbers", (10 * draw(2, 3, 4), weights(4, 6))),
+        Case("absolute values, by hand", (x, by_hand, "output"), np.array([[3], [2]], dtype=np.float32)),
+        Case("with biases, by hand", (x, shifted, "output"), np.array([[4.5], [1.5]], dtype=np.float32)),
+        Case("d_ff as wide as d_model, as many tokens", (draw(3, 3), weights(3, 3), "output")),
+        Case("all sizes unequal", (draw(2, 3), weights(3, 5), "output")),
+        Case("a batch, large numbers", ((10 * draw(2, 3, 4)).round(1), weights(4, 6), "output")),
+        Case("a gradient", (draw(3, 2), weights(2, 4), "gradient of expand.weight")),
     ]
 
 
 def _with(base: type, forward: Callable, **methods: Callable) -> type:
     """A layer with another forward pass."""
     return type(base.__name__, (base,), {"forward": forward} | methods)
+
+
+def _prepared(base: type, prepare: Callable) -> type:
+    """A layer to which something is done at the end of `__init__`."""
+
+    def __init__(self, *sizes):
+        base.__init__(self, *sizes)
+        prepare(self)
+
+    return type(base.__name__, (base,), {"__init__": __init__})
+
+
+def _frozen(name: str) -> Callable:
+    return lambda layer: getattr(layer, name).requires_grad_(False)
+
+
+def _hidden(name: str) -> Callable:
+    """As an attribute of the class, or of anything else that is not searched for layers."""
+
+    def hide(layer):
+        part = getattr(layer, name)
+        delattr(layer, name)
+        layer.__dict__[name] = part
+
+    return hide
+
+
+def _dropping(rate: float) -> Callable:
+    return lambda self, x: self.contract(F.dropout(torch.relu(self.expand(x)), rate))
 
 
 feed_forward_mistakes = [
@@ -343,6 +402,34 @@ feed_forward_mistakes = [
         _with(FeedForward, lambda self, x: self.contract(torch.relu(self.expand(F.layer_norm(x, x.shape[-1:]))))),
         "The norm belongs to the layer around it.",
     ),
+    Mistake(
+        "dropout that is never switched off",
+        _with(FeedForward, _dropping(0.1)),
+        "`F.dropout(x, p)` drops always, and an nn.Dropout that is made in `forward` too. Say when: `training=self.training`. This "
+        "exercise needs none.",
+        also=(
+            _with(FeedForward, _dropping(0.2)),
+            _with(FeedForward, _dropping(0.5)),
+            _with(FeedForward, lambda self, x: F.dropout(self.contract(torch.relu(self.expand(x))), 0.1)),
+        ),
+    ),
+    Mistake(
+        "the gradient is cut off",
+        _with(FeedForward, lambda self, x: FeedForward.forward(self, x).detach()),
+        "The numbers are right, and nothing will be learned.",
+        also=(_with(FeedForward, lambda self, x: self.contract(torch.relu(self.expand(x)).detach())),),
+    ),
+    Mistake(
+        "a part of the layer is not trained",
+        _prepared(FeedForward, _hidden("expand")),
+        "The numbers are right, and some of them will never be learned. Both maps are made in `__init__` and given to `self`, and "
+        "their `requires_grad` stays True.",
+        also=(
+            _prepared(FeedForward, _hidden("contract")),
+            _prepared(FeedForward, _frozen("expand")),
+            _prepared(FeedForward, _frozen("contract")),
+        ),
+    ),
 ]
 
 # EncoderLayer ---------------------------------------------------------------------------------------------------------
@@ -364,7 +451,7 @@ class EncoderLayer(nn.Module):
         return x + self.feed_forward(self.norm_feed_forward(x))
 
 
-def call_encoder_layer(answer, x, mask, n_heads, weights):
+def call_encoder_layer(answer, x, mask, n_heads, weights, look_at):
     """Make a layer in which each linear map hands on what it gets, set these weights, and call it."""
     if is_stub(answer):
         return ...
@@ -376,7 +463,7 @@ def call_encoder_layer(answer, x, mask, n_heads, weights):
         f"{name}.bias": np.zeros(d_model) for name in maps
     }
     layer = build(answer, d_model, n_heads, d_ff, weights=standard | weights)
-    return on_tensors(layer, x) if mask is None else on_tensors(layer, x, mask)
+    return look(layer, (x,) if mask is None else (x, mask), standard | weights, look_at)
 
 
 def encoder_layer_cases(rng):
@@ -398,22 +485,24 @@ def encoder_layer_cases(rng):
     plus = nothing | {"attention.output.bias": np.array([0.0, 10.0])}
     shares = nothing | {"feed_forward.contract.weight": np.eye(2)}
     norms = {"norm_attention.bias": draw(3), "norm_feed_forward.weight": np.array([2.0, 0.5, 1.0])}
+    causal = np.tri(3, dtype=bool)
     return [
-        Case("both parts find nothing: x comes out, by hand", (x, none, 1, nothing), x.astype(np.float32)),
+        Case("both parts find nothing: x comes out, by hand", (x, none, 1, nothing, "output"), x.astype(np.float32)),
         Case(
             "attention adds 10 to the second feature, by hand",
-            (x, none, 1, plus),
+            (x, none, 1, plus, "output"),
             np.array([[1, 15], [4, 12]], dtype=np.float32),
         ),
         Case(
             "feed-forward adds the positive part of the norm, by hand",
-            (x, none, 1, shares),
+            (x, none, 1, shares, "output"),
             np.array([[1, 6], [5, 2]], dtype=np.float32),
         ),
-        Case("three tokens of three features", (draw(3, 3) * 3, none, 1, norms)),
-        Case("a mask that lets nobody look ahead", (draw(3, 3) * 3, np.tri(3, dtype=bool), 1, norms)),
-        Case("two heads, all weights drawn", (draw(3, 4), np.tri(3, dtype=bool), 2, drawn(4, 3))),
-        Case("a batch", (draw(2, 3, 4), none, 2, drawn(4, 5))),
+        Case("three tokens of three features", ((draw(3, 3) * 3).round(1), none, 1, norms, "output")),
+        Case("a mask that lets nobody look ahead", ((draw(3, 3) * 3).round(1), causal, 1, norms, "output")),
+        Case("two heads, all weights drawn", (draw(3, 4), causal, 2, drawn(4, 3), "output")),
+        Case("a batch", (draw(2, 3, 4), none, 2, drawn(4, 5), "output")),
+        Case("a gradient", (draw(3, 4), none, 2, drawn(4, 5), "gradient of attention.query.weight")),
     ]
 
 
@@ -460,6 +549,20 @@ def _norm_after(x, part, norm):
 
 def _norm_of_what_was_found(x, part, norm):
     return x + norm(part(x))
+
+
+def _found_alone(x, part, norm):
+    return x + part(norm(x)).detach()
+
+
+def _mask_as_key(self, x, mask=None):
+    return _step(x + self.attention(self.norm_attention(x), mask), self.feed_forward, self.norm_feed_forward)
+
+
+def _all_named(self, x, mask=None):
+    tokens = self.norm_attention(x)
+    found = x + self.attention(tokens, tokens, tokens, mask)
+    return found + self.feed_forward(self.norm_feed_forward(found))
 
 
 encoder_layer_mistakes = [
@@ -580,6 +683,20 @@ encoder_layer_mistakes = [
         "the mask is turned around",
         _with(EncoderLayer, lambda self, x, mask=None: EncoderLayer.forward(self, x, None if mask is None else ~mask)),
         "True means: may attend, here as in `attention`. Hand it on as it is.",
+    ),
+    Mistake(
+        "the mask is handed to `attention` in second place, where the key stands",
+        _with(EncoderLayer, _mask_as_key),
+        "`attention(query, key, value, mask)`: in second place the mask is taken for the key. Write `mask=mask`.",
+    ),
+    Mistake(
+        "the gradient is cut off",
+        _with(EncoderLayer, torch.no_grad()(EncoderLayer.forward)),
+        "The numbers are right, and a part of the layer, or all of it, will never be learned.",
+        also=(
+            _encoder(lambda x, attend, feed, norm_a, norm_f: _step(x + attend(norm_a(x)).detach(), feed, norm_f)),
+            _encoder(lambda x, attend, feed, norm_a, norm_f: _found_alone(_step(x, attend, norm_a), feed, norm_f)),
+        ),
     ),
 ]
 
@@ -789,6 +906,7 @@ check = Checker(
             EncoderLayer,
             encoder_layer_cases,
             encoder_layer_mistakes,
+            [_with(EncoderLayer, _all_named)],
             call=call_encoder_layer,
         ),
         Exercise(

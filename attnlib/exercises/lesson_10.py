@@ -17,8 +17,9 @@ def tokenize(text):
     """Cut a text into words, punctuation, and single Chinese characters, without the spaces."""
     import re
 
-    letter = r"[^\W_\u4e00-\u9fff]"  # letters and digits that are not Chinese
-    return re.findall(rf"[\u4e00-\u9fff]|{letter}+(?:['’]{letter}+)*|[^\w\s]|_", text)
+    letter = r"[^\W\d_\u4e00-\u9fff]"  # letters that are not Chinese
+    word = rf"(?:{letter}|\d|(?<={letter})['’](?={letter}))+"
+    return re.findall(rf"[\u4e00-\u9fff]|{word}|[^\w\s]|_", text)
 
 
 NOUNS = "animal dog cat bird horse teacher".split()
@@ -39,15 +40,23 @@ def tokenize_cases(rng):
         Case("letters with accents", (f"a naïve {nouns[2]} in a café",)),
         Case("both scripts without a space between", (f"用PyTorch画{chinese[1]}",)),
         Case("marks in a row", (f"what?! a {nouns[4]}...",)),
+        Case("digits and letters in a row", (f"an MP3 of the {nouns[5]} in 3D",)),
+        Case("letters of another script", (f"кот is a {nouns[0]}",)),
+        Case("an apostrophe of print", (f"the {nouns[1]} didn’t sleep",)),
+        Case("apostrophes that stand beside a word", (f"'the {nouns[2]}s' house'",)),
+        Case("an apostrophe behind a digit", (f"a {nouns[3]} of the 90's",)),
+        Case("an underscore", (f"the {nouns[4]}_name",)),
         Case("nothing but spaces", ("  ",), []),
     ]
 
 
-LATIN = r"[^\W_\u4e00-\u9fff]"
+LETTER, ALNUM = r"[^\W\d_\u4e00-\u9fff]", r"[^\W_\u4e00-\u9fff]"  # neither is Chinese
+JOINED = f"(?<={LETTER})['’](?={LETTER})"
 
 
-def _pieces(text, apostrophe=rf"(?:['’]{LATIN}+)*", han=r"[\u4e00-\u9fff]", word=rf"{LATIN}+", marks=r"[^\w\s]|_"):
-    return re.findall("|".join(part for part in (han, word and word + apostrophe, marks) if part), text)
+def _pieces(text, joined=JOINED, han=r"[\u4e00-\u9fff]", alnum=ALNUM, marks=r"[^\w\s]|_"):
+    word = f"(?:{alnum}{joined and '|' + joined})+"
+    return re.findall("|".join(part for part in (han, word, marks) if part), text)
 
 
 def _by_spaces_then_characters(text):
@@ -56,7 +65,7 @@ def _by_spaces_then_characters(text):
 
 
 def _with_spaces(text):
-    return [token for token in re.findall(rf"\s|[\u4e00-\u9fff]|{LATIN}+(?:['’]{LATIN}+)*|[^\w\s]|_", text)]
+    return _pieces(text, marks=r"\s|[^\w\s]|_")
 
 
 def _glued(text):
@@ -88,7 +97,7 @@ tokenize_mistakes = [
     ),
     Mistake(
         "a row of Chinese characters is one token",
-        lambda text: _pieces(text, han="", word=r"[^\W_]+", apostrophe=r"(?:['’][^\W_]+)*"),
+        lambda text: _pieces(text, han="", alnum=r"[^\W_]"),
         "To Python a Chinese character is a letter: `isalpha()` is True, and `\\w` finds it. Take these characters out first.",
     ),
     Mistake(
@@ -98,13 +107,14 @@ tokenize_mistakes = [
     ),
     Mistake(
         "the apostrophe cuts a word in three",
-        lambda text: _pieces(text, apostrophe=""),
+        lambda text: _pieces(text, joined=""),
         "Right but for *didn't*: an apostrophe between two letters belongs to the word.",
     ),
     Mistake(
         "the part after the apostrophe begins a token of its own",
-        lambda text: re.findall(rf"[\u4e00-\u9fff]|['’]?{LATIN}+|[^\w\s]|_", text),
+        lambda text: re.findall(rf"[\u4e00-\u9fff]|['’]?{ALNUM}+|[^\w\s]|_", text),
         "Some tokenizers do cut *didn* and *'t*. Here an apostrophe between two letters belongs to the word.",
+        also=(lambda text: re.findall(rf"[\u4e00-\u9fff]|(?:(?<={LETTER})['’])?{ALNUM}+|[^\w\s]|_", text),),
     ),
     Mistake(
         "punctuation is left out",
@@ -146,25 +156,91 @@ tokenize_mistakes = [
         "only the letters a to z are known",
         lambda text: re.findall(r"[\u4e00-\u9fff]|[A-Za-z0-9]+(?:['’][A-Za-z0-9]+)*|[^\w\s]", text),
         "*café* loses its é. A letter is what `str.isalpha()` calls one, and in a regular expression `[^\\W\\d_]`.",
-        also=(lambda text: re.findall(r"[\u4e00-\u9fff]|[A-Za-z0-9]+(?:['’][A-Za-z0-9]+)*|[^A-Za-z0-9\s]", text),),
+        also=(
+            lambda text: re.findall(r"[\u4e00-\u9fff]|[A-Za-z0-9]+(?:['’][A-Za-z0-9]+)*|[^A-Za-z0-9\s]", text),
+            lambda text: re.findall(r"[\u4e00-\u9fff]|[A-Za-z0-9]+(?:'[A-Za-z0-9]+)*|[^\w\s]", text),
+        ),
+    ),
+    Mistake(
+        "only Latin letters are known, with accents or without",
+        lambda text: _pieces(text, alnum="[0-9A-Za-zÀ-ÖØ-öø-ÿ]"),
+        "Most scripts are others: *кот* is a word too. Do not list letters, but ask for them: `str.isalpha()`, or `[^\\W\\d_]`.",
+        also=(
+            lambda text: re.findall(r"[\u4e00-\u9fff]|[0-9A-Za-zÀ-ÿ]+(?:['’][A-Za-zÀ-ÿ]+)*|[^\w\s]", text),
+            lambda text: re.findall(r"[\u4e00-\u9fff]|[0-9A-Za-zÀ-ÿ]+(?:'[A-Za-zÀ-ÿ]+)*|[^\w\s]", text),
+            lambda text: re.findall(r"[\u4e00-\u9fff]|[0-9A-Za-zÀ-ÿ]+(?:['’][A-Za-zÀ-ÿ]+)*|\S", text),
+        ),
+    ),
+    Mistake(
+        "letters and digits are cut from each other",
+        lambda text: re.findall(rf"[\u4e00-\u9fff]|\d+|(?:{LETTER}|{JOINED})+|[^\w\s]|_", text),
+        "*MP3* is one word: letters and digits in a row belong together.",
+        also=(lambda text: re.findall(rf"[\u4e00-\u9fff]|{LETTER}+(?:'\w+)*|\d+|[^\w\s]", text),),
+    ),
+    Mistake(
+        "only one of the two apostrophes is known",
+        lambda text: _pieces(text, joined=JOINED.replace("’", "")),
+        "Print has another apostrophe, ’, than most keyboards, '. Both may stand in a word.",
+        also=(
+            lambda text: re.findall(rf"[\u4e00-\u9fff]|{ALNUM}+(?:'{ALNUM}+)*|[^\w\s]", text),
+            lambda text: re.findall(rf"[\u4e00-\u9fff]|{ALNUM}+(?:'{ALNUM}+)?|[^\w\s]|_", text),
+        ),
+    ),
+    Mistake(
+        "every apostrophe is a letter",
+        lambda text: _pieces(text, joined="['’]"),
+        "In *'the'* the apostrophes are quotation marks, tokens by themselves. One belongs to a word only between two letters.",
+        also=(
+            lambda text: _pieces(text, joined=f"(?<={LETTER})['’]"),
+            lambda text: _pieces(text, joined=f"['’](?={LETTER})"),
+            lambda text: re.findall(r"[\u4e00-\u9fff]|(?:(?![\u4e00-\u9fff])[\w'’])+|[^\w\s]", text),
+        ),
+    ),
+    Mistake(
+        "an apostrophe joins digits too",
+        lambda text: _pieces(text, joined=f"(?<={ALNUM})['’](?={ALNUM})"),
+        "It stands between two *letters*: *90's* has none on its left, and is 90, ' and s. `\\w` and `isalnum()` take digits too; "
+        "`[^\\W\\d_]` and `isalpha()` do not.",
+        also=(
+            lambda text: re.findall(rf"[\u4e00-\u9fff]|{ALNUM}+(?:['’]{ALNUM}+)*|[^\w\s]", text),
+            lambda text: re.findall(r"[\u4e00-\u9fff]|(?:(?![\u4e00-\u9fff])\w)+(?:['’]\w+)*|[^\w\s]", text),
+        ),
+    ),
+    Mistake(
+        "an underscore is lost",
+        lambda text: _pieces(text, marks=r"[^\w\s]"),
+        "To a regular expression _ is part of `\\w`, so `[^\\w\\s]` does not find it. It is a mark: name it too, `|_`.",
+    ),
+    Mistake(
+        "an underscore stays within the word",
+        lambda text: _pieces(text, alnum=r"[^\W\u4e00-\u9fff]"),
+        "`\\w` takes _ for a letter. Here it is a mark, and a token by itself: take it out of the letters, `[^\\W_]`.",
     ),
     Mistake(
         "digits are left out",
-        lambda text: _pieces(text, word=r"[^\W\d_\u4e00-\u9fff]+", apostrophe=r"(?:['’][^\W\d_\u4e00-\u9fff]+)*"),
+        lambda text: _pieces(text, alnum=LETTER),
         "Digits in a row are a token as letters are. `str.isalnum()` knows both.",
     ),
     Mistake(
         "each digit is a token",
-        lambda text: re.findall(
-            r"[\u4e00-\u9fff]|\d|[^\W\d_\u4e00-\u9fff]+(?:['’][^\W\d_\u4e00-\u9fff]+)*|[^\w\s]|_", text
-        ),
+        lambda text: re.findall(rf"[\u4e00-\u9fff]|\d|(?:{LETTER}|{JOINED})+|[^\w\s]|_", text),
         "Some tokenizers do that, for arithmetic. Here digits in a row belong together.",
     ),
     Mistake(
         "each token once",
         lambda text: list(dict.fromkeys(tokenize(text))),
         "A sentence may hold a word twice, and each has its place. Keep them all, in order.",
+    ),
+    Mistake(
+        "the tokens are sorted",
+        lambda text: sorted(tokenize(text)),
+        "The order is what makes a sentence. Keep it. (A set has no order at all.)",
         also=(lambda text: sorted(set(tokenize(text))),),
+    ),
+    Mistake(
+        "from behind",
+        lambda text: tokenize(text)[::-1],
+        "The last token stands first. Append each to the end of the list.",
     ),
     Mistake(
         "one string with spaces in it",
@@ -181,10 +257,13 @@ tokenize_mistakes = [
 
 
 def tokenize_by_characters(text):
+    def latin(char):
+        return char.isalpha() and not "\u4e00" <= char <= "\u9fff"
+
     tokens, word = [], ""
     for place, char in enumerate(text + " "):
         chinese = "\u4e00" <= char <= "\u9fff"
-        inside = char in "'’" and word and text[place + 1 : place + 2].isalnum()
+        inside = char in "'’" and word[-1:].isalpha() and latin(text[place + 1 : place + 2])
         if inside or (char.isalnum() and not chinese):
             word += char
         else:
@@ -446,7 +525,7 @@ def encode_cases(rng):
     words = ["cat", "the", "那", "只", "猫"]
     large = {"<pad>": 0, "<unk>": 1, **{words[i]: number for number, i in enumerate(rng.permutation(5), start=2)}}
     drawn = [words[i] for i in rng.integers(5, size=5)]
-    theirs = {"the": 5, "cat": 4, "<unk>": 3, "<pad>": 2}
+    theirs = {"the": 0, "cat": 4, "<unk>": 7, "<pad>": 2}
     return [
         Case("two tokens, by hand", (["cat", "the"], small), [3, 2]),
         Case("an unknown token, by hand", (["the", "dog"], small), [2, 1]),
@@ -454,7 +533,7 @@ def encode_cases(rng):
         Case("two scripts", (drawn, large)),
         Case("two unknown tokens, different ones", (["狗", "dog", drawn[0]], large)),
         Case("upper case is another token", (["The", "cat"], small)),
-        Case("the vocabulary of another library, with other ids", (["dog", "cat"], theirs)),
+        Case("the vocabulary of another library, with other ids", (["the", "dog", "cat"], theirs)),
         Case("no tokens", ([], small), []),
     ]
 
@@ -509,6 +588,11 @@ encode_mistakes = [
         "unknown is always 1",
         lambda tokens, vocabulary: [vocabulary.get(token, 1) for token in tokens],
         "Right for the vocabularies of this lesson. Others have other ids: ask for that of `<unk>`.",
+    ),
+    Mistake(
+        "a known token with id 0 is taken for unknown: `or`",
+        lambda tokens, vocabulary: [vocabulary.get(token) or vocabulary["<unk>"] for token in tokens],
+        "To `or`, 0 is as good as nothing. `vocabulary.get(token, ...)` gives its second argument only where the key is missing.",
     ),
     Mistake(
         "the place in the vocabulary in place of the id",

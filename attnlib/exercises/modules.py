@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from attnlib.exercises.compare import Unfit
-from attnlib.exercises.wording import article
 
 
 def tensor(value: Any) -> Any:
@@ -34,7 +33,8 @@ def array(result: Any, what: str = "It returns") -> Any:
         return result
     if isinstance(result, tuple) or (isinstance(result, list) and all(isinstance(part, Tensor) for part in result)):
         return tuple(array(part, f"Result {number} is") for number, part in enumerate(result, start=1))
-    kind = "a NumPy array" if isinstance(result, np.ndarray) else article(type(result).__name__)
+    name = type(result).__name__
+    kind = "a NumPy array" if isinstance(result, np.ndarray) else f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
     todo = "Use PyTorch's functions all the way." if isinstance(result, np.ndarray) else "Try torch.tensor(...)."
     raise Unfit(f"{what} {kind}; expected a tensor. {todo}")
 

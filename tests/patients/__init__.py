@@ -1,7 +1,8 @@
 """Sick layers, made from real mistakes, each with the fault that the doctor must name first; and healthy ones."""
 
-from . import blocks, healthy, layers, masks, weights
+from . import axes, blocks, healthy, layers, masks, weights, written
 from .base import Patient
 
 PATIENTS: dict[str, Patient] = masks.PATIENTS | weights.PATIENTS | layers.PATIENTS | blocks.PATIENTS
-HEALTHY = healthy.HEALTHY
+PATIENTS |= axes.PATIENTS
+HEALTHY = healthy.HEALTHY | written.HEALTHY

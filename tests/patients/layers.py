@@ -50,15 +50,6 @@ class Repeated(nn.Module):
         return x
 
 
-class BatchNotFirst(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.attention = nn.MultiheadAttention(12, 4)
-
-    def forward(self, x):
-        return self.attention(x, x, x)[0]
-
-
 def sinusoids(n, width):
     angles = torch.arange(n)[:, None] / 10_000 ** (torch.arange(0, width, 2) / width)
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(-2)
@@ -165,7 +156,6 @@ PATIENTS = {
     ),
     "heads in a list": patient(ListOfHeads, "heads in a plain list", "mh19", "pytorch/pytorch/issues/38639"),
     "[layer] * 3": patient(Repeated, "one layer used several times", "mh20", "zalandoresearch/pytorch-vq-vae/issues/2"),
-    "batch_first forgotten": patient(BatchNotFirst, "attention over the batch", "mh21", "om-ai-lab/OmDet/issues/19"),
     "positions from the batch axis": patient(
         FromTheBatch, "positions from the batch axis", "pe07", "cmu-l3/anlp-fall2025-code/issues/1"
     ),

@@ -56,6 +56,16 @@ class AfterSoftmax(Attention):
         return torch.softmax(scores, -1) * allowed
 
 
+class CausalAfterSoftmax(Attention):
+    def softmax(self, scores, allowed):
+        return torch.softmax(scores, -1).tril()
+
+
+class TrilOfScores(Attention):
+    def softmax(self, scores, allowed):
+        return torch.softmax(scores.tril(), -1)
+
+
 class PlusInfinity(Attention):
     def softmax(self, scores, allowed):
         return torch.softmax(scores.masked_fill(~allowed, -float("-inf")), -1)
@@ -190,6 +200,12 @@ PATIENTS = {
     "mask after softmax": may(
         AfterSoftmax, "mask after the softmax", "mk08", "huggingface/pytorch-image-models/pull/2236"
     ),
+    "causal mask after softmax": Patient(CausalAfterSoftmax, "mask after the softmax", "", ""),
+    "causal mask after softmax, stated": Patient(
+        CausalAfterSoftmax, "mask after the softmax", "", "", {"causal": True}
+    ),
+    "tril of the scores": Patient(TrilOfScores, "scores multiplied by the mask", "", ""),
+    "tril of the scores, stated": Patient(TrilOfScores, "scores multiplied by the mask", "", "", {"causal": True}),
     "filled with +inf": may(
         PlusInfinity, "the mask gives NaN", "mk09", "lucidrains/memory-compressed-attention/issues/2"
     ),
