@@ -14,6 +14,8 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=__version__)
     commands = top.add_subparsers(dest="command", required=True)
     add_mark(commands)
+    add_feedback(commands)
+    add_report(commands)
     return top
 
 
@@ -42,6 +44,43 @@ def add_mark(commands: argparse._SubParsersAction) -> None:
     mark.add_argument("--again", action="store_true", help="mark everything again, whatever the journal holds")
     mark.add_argument("--quiet", action="store_true", help="no progress bar")
     mark.set_defaults(run=run_mark)
+
+
+def add_feedback(commands: argparse._SubParsersAction) -> None:
+    """`attnlib feedback`."""
+    command = commands.add_parser("feedback", help="write a page for each student")
+    command.add_argument("journal", type=Path, help="the .jsonl beside the table of marks")
+    command.add_argument("--to", type=Path, default=Path("feedback"), help="folder")
+    command.set_defaults(run=run_feedback)
+
+
+def run_feedback(options: argparse.Namespace) -> int:
+    """Write the pages."""
+    from attnlib.marking.feedback import read_entries, write_feedback
+
+    entries = read_entries(options.journal)
+    write_feedback(entries, options.to)
+    print(f"{len(entries)} pages in {options.to}")
+    return 0
+
+
+def add_report(commands: argparse._SubParsersAction) -> None:
+    """`attnlib report`."""
+    command = commands.add_parser("report", help="write what the class has understood, for the instructor")
+    command.add_argument("journal", type=Path, help="the .jsonl beside the table of marks")
+    command.add_argument("--to", type=Path, default=Path("report.html"), help="page; a .csv goes beside it")
+    command.set_defaults(run=run_report)
+
+
+def run_report(options: argparse.Namespace) -> int:
+    """Write the page and the table."""
+    from attnlib.marking.feedback import read_entries
+    from attnlib.marking.report import write_report
+
+    if options.to.with_suffix(".csv") == options.journal.with_suffix(".csv") or options.to.suffix != ".html":
+        raise ValueError(f"--to {options.to} would hide the marks, or is no page; try --to report.html")
+    print(f"{options.to} and {write_report(read_entries(options.journal), options.to)}")
+    return 0
 
 
 def run_mark(options: argparse.Namespace) -> int:
