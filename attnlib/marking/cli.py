@@ -16,6 +16,7 @@ def parser() -> argparse.ArgumentParser:
     add_mark(commands)
     add_feedback(commands)
     add_report(commands)
+    add_lms(commands)
     return top
 
 
@@ -81,6 +82,40 @@ def run_report(options: argparse.Namespace) -> int:
         raise ValueError(f"--to {options.to} would hide the marks, or is no page; try --to report.html")
     print(f"{options.to} and {write_report(read_entries(options.journal), options.to)}")
     return 0
+
+
+def add_lms(commands: argparse._SubParsersAction) -> None:
+    """`attnlib lms`."""
+    command = commands.add_parser("lms", help="fill the export of Canvas, Moodle or Blackboard")
+    command.add_argument("export", type=Path, help="the file that the platform exported")
+    command.add_argument("marks", type=Path, help="the table of `attnlib mark`")
+    command.add_argument("--id-column", default="", help="its column with the ids; else guessed")
+    command.add_argument("--grade-column", default="", help="its column to fill; else guessed")
+    command.add_argument("--to", type=Path, required=True, help="new file to import")
+    command.set_defaults(run=run_lms)
+
+
+def run_lms(options: argparse.Namespace) -> int:
+    """Fill an export; 1 if someone is on one side only."""
+    from attnlib.marking.lms import fill, read_marks
+
+    marks = read_marks(options.marks)
+    done = fill(options.export.read_bytes(), marks, options.id_column, options.grade_column)
+    try:
+        with options.to.open("xb") as file:
+            file.write(done.data)
+    except FileExistsError:
+        raise ValueError(f"{options.to} is there already and is not overwritten; try another --to") from None
+    print(f"{done.filled} marks in {options.to}. Taken for: {done.guessed}.")
+    for what, names in (("in the export without marks", done.without_marks), ("marks without a row", done.without_row)):
+        if names:
+            print(f"{len(names)} {what}: {', '.join(map(printable, names))}")
+    return 1 if done.without_marks or done.without_row else 0
+
+
+def printable(text: str) -> str:
+    """A name for the terminal, without control characters."""
+    return "".join(letter for letter in text if letter.isprintable())
 
 
 def run_mark(options: argparse.Namespace) -> int:
