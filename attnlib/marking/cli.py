@@ -15,6 +15,9 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True)
     add_assign(commands)
     add_mark(commands)
+    add_feedback(commands)
+    add_report(commands)
+    add_lms(commands)
     return top
 
 
@@ -121,6 +124,77 @@ def add_mark(commands: argparse._SubParsersAction) -> None:
     mark.add_argument("--again", action="store_true", help="mark everything again, whatever the journal holds")
     mark.add_argument("--quiet", action="store_true", help="no progress bar")
     mark.set_defaults(run=run_mark)
+
+
+def add_feedback(commands: argparse._SubParsersAction) -> None:
+    """`attnlib feedback`."""
+    command = commands.add_parser("feedback", help="write a page for each student")
+    command.add_argument("journal", type=Path, help="the .jsonl beside the table of marks")
+    command.add_argument("--to", type=Path, default=Path("feedback"), help="folder")
+    command.set_defaults(run=run_feedback)
+
+
+def run_feedback(options: argparse.Namespace) -> int:
+    """Write the pages."""
+    from attnlib.marking.feedback import read_entries, write_feedback
+
+    entries = read_entries(options.journal)
+    write_feedback(entries, options.to)
+    print(f"{len(entries)} pages in {options.to}")
+    return 0
+
+
+def add_report(commands: argparse._SubParsersAction) -> None:
+    """`attnlib report`."""
+    command = commands.add_parser("report", help="write what the class has understood, for the instructor")
+    command.add_argument("journal", type=Path, help="the .jsonl beside the table of marks")
+    command.add_argument("--to", type=Path, default=Path("report.html"), help="page; a .csv goes beside it")
+    command.set_defaults(run=run_report)
+
+
+def run_report(options: argparse.Namespace) -> int:
+    """Write the page and the table."""
+    from attnlib.marking.feedback import read_entries
+    from attnlib.marking.report import write_report
+
+    if options.to.with_suffix(".csv") == options.journal.with_suffix(".csv") or options.to.suffix != ".html":
+        raise ValueError(f"--to {options.to} would hide the marks, or is no page; try --to report.html")
+    print(f"{options.to} and {write_report(read_entries(options.journal), options.to)}")
+    return 0
+
+
+def add_lms(commands: argparse._SubParsersAction) -> None:
+    """`attnlib lms`."""
+    command = commands.add_parser("lms", help="fill the export of Canvas, Moodle or Blackboard")
+    command.add_argument("export", type=Path, help="the file that the platform exported")
+    command.add_argument("marks", type=Path, help="the table of `attnlib mark`")
+    command.add_argument("--id-column", default="", help="its column with the ids; else guessed")
+    command.add_argument("--grade-column", default="", help="its column to fill; else guessed")
+    command.add_argument("--to", type=Path, required=True, help="new file to import")
+    command.set_defaults(run=run_lms)
+
+
+def run_lms(options: argparse.Namespace) -> int:
+    """Fill an export; 1 if someone is on one side only."""
+    from attnlib.marking.lms import fill, read_marks
+
+    marks = read_marks(options.marks)
+    done = fill(options.export.read_bytes(), marks, options.id_column, options.grade_column)
+    try:
+        with options.to.open("xb") as file:
+            file.write(done.data)
+    except FileExistsError:
+        raise ValueError(f"{options.to} is there already and is not overwritten; try another --to") from None
+    print(f"{done.filled} marks in {options.to}. Taken for: {done.guessed}.")
+    for what, names in (("in the export without marks", done.without_marks), ("marks without a row", done.without_row)):
+        if names:
+            print(f"{len(names)} {what}: {', '.join(map(printable, names))}")
+    return 1 if done.without_marks or done.without_row else 0
+
+
+def printable(text: str) -> str:
+    """A name for the terminal, without control characters."""
+    return "".join(letter for letter in text if letter.isprintable())
 
 
 def run_mark(options: argparse.Namespace) -> int:
