@@ -113,7 +113,11 @@ def fill(data: bytes, marks: dict[str, tuple[str, str]], id_column: str = "", gr
     ids = [name for name in PLATFORMS.get(platform, ("", []))[1] if name in heads]
     id_at = pick(heads, id_column, ids, "--id-column")
     shapes = {"Canvas": r".+ \(\d+\)", "Blackboard": r".+\|\d+", "Moodle": r".+\(Real\)|Grade"}
-    like = [h for h in heads if re.fullmatch(shapes.get(platform, "$^"), h.strip()) and not NOT_GRADES.search(h)]
+    like = [
+        h
+        for h in heads
+        if re.fullmatch(shapes.get(platform, "$^"), h.strip()) and not NOT_GRADES.search(h.split("[")[0])
+    ]
     if not grade_column and len(like) != 1:
         like = [f"{len(like)} found"] * len(like)  # none, or several: the instructor has to say which
     grade_at = pick(heads, grade_column, like, "--grade-column")
