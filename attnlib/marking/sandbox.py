@@ -125,4 +125,11 @@ def hidden_folders(path: list[str]) -> list[str]:
     for folder in {*path, *system_folders(path)}:
         for pattern in ("attnlib", "python*/*-packages/attnlib", "python*/*-packages/attnlib*.data"):
             found |= set(Path(folder).glob(pattern))
-    return sorted(str(one) for one in found if one.is_dir())
+    shown = [Path(folder) for folder in system_folders(path)]
+
+    def only_around(folder: Path) -> bool:
+        """Whether a folder, such as a checkout with its .venv, exists in the sandbox only as the way to what is shown."""
+        within = any(folder.is_relative_to(other) for other in shown)
+        return not within and any(other.is_relative_to(folder) for other in shown)
+
+    return sorted(str(one) for one in found if one.is_dir() and not only_around(one))
