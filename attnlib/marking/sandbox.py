@@ -29,6 +29,16 @@ for name, source in start["first"]:
 sys.modules["attnlib.marking.inside.server"].main(start["settings"], start["modules"])
 """
 
+# Nothing can be written, not even between submissions (files, shared memory, queues). The server is the container's root
+# with three rights, which it needs to make each student's process another user's, without rights, and to end it.
+CONTAINER = """
+--network none --read-only --ipc none --sysctl kernel.shmmni=0 --sysctl kernel.msgmni=0
+--memory 3g --memory-swap 3g --pids-limit 64
+--user 0:0 --cap-drop ALL --cap-add SETUID --cap-add SETGID --cap-add KILL --security-opt no-new-privileges
+--env OMP_NUM_THREADS=1 --env OPENBLAS_NUM_THREADS=1 --env MKL_NUM_THREADS=1
+--entrypoint python3
+"""
+
 
 class NoSandbox(RuntimeError):
     """There is no sandbox on this machine, or it is broken."""
@@ -56,27 +66,14 @@ class Sandbox:
         """The command that starts the server."""
         if self.mode != "docker":
             return [sys.executable, "-I", "-S", "-c", BOOT]
-        limits = "--network none --read-only --tmpfs /tmp:size=32m,mode=1777 --memory 3g --memory-swap 3g"
-        rights = "--pids-limit 64 --cap-drop ALL --security-opt no-new-privileges --user 65534:65534"
-        return [
-            "docker",
-            "run",
-            "-i",
-            "--rm",
-            *limits.split(),
-            *rights.split(),
-            "--entrypoint",
-            "python3",
-            self.image,
-        ] + [
-            "-I",
-            "-c",
-            BOOT,
-        ]
+        return ["docker", "run", "-i", "--rm", *CONTAINER.split(), self.image, "-I", "-c", BOOT]
 
     def settings(self, scratch: str, torch: bool) -> dict:
         """What the server needs to know."""
         path = [] if self.mode == "docker" else library_folders()
+        owner_of_nothing = 1_000_000 + secrets.randbelow(1_000_000_000)
+        if self.mode == "docker":  # whose users may be mapped to 65,536 of the machine's
+            owner_of_nothing = 10_000 + secrets.randbelow(50_000)
         return {
             "mode": self.mode,
             "scratch": scratch,
@@ -90,7 +87,7 @@ class Sandbox:
             "file_size": self.file_size,
             "processes": self.processes,
             "reply": self.reply,
-            "nobody": 1_000_000 + secrets.randbelow(1_000_000_000),  # a user that owns nothing here
+            "nobody": owner_of_nothing,
         }
 
 

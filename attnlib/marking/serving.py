@@ -35,16 +35,18 @@ class Server:
         self.sandbox = sandbox
         self.scratch = tempfile.mkdtemp(prefix="marking-")
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115
-        place = "/student" if sandbox.mode == "unshare" else "/tmp" if sandbox.mode == "docker" else self.scratch
-        variables = {"PATH": os.environ.get("PATH", "") if sandbox.mode == "docker" else "/usr/bin", "HOME": place}
+        place = "/student" if sandbox.mode == "unshare" else self.scratch
+        variables = {"PATH": "/usr/bin", "HOME": place, "TMPDIR": place, "USER": "student", "LANG": "C.UTF-8"}
         variables |= {f"{kind}_NUM_THREADS": "1" for kind in ("OMP", "OPENBLAS", "MKL")}
-        variables |= {"LANG": "C.UTF-8", "TMPDIR": place, "USER": "student", "PYTHONDONTWRITEBYTECODE": "1"}
+        variables |= {"PYTHONDONTWRITEBYTECODE": "1"}
         self.process = subprocess.Popen(
             sandbox.command(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,
-            env=variables,
+            env=None
+            if sandbox.mode == "docker"
+            else variables,  # Docker's client keeps its own to itself: DOCKER_HOST, …
             cwd="/",
             bufsize=0,
             start_new_session=True,  # Ctrl-C reaches the marker, which ends the server
@@ -90,8 +92,9 @@ class Server:
     def said(self) -> str:
         """The last line that the server said on its way out."""
         self.errors.seek(0)
-        lines = self.errors.read()[-10_000:].decode("utf-8", "replace").strip().splitlines()
-        return lines[-1] if lines else ""
+        lines = self.errors.read()[-10_000:].decode("utf-8", "replace").splitlines()
+        lines = [line for line in lines if line.strip() and "docker run --help" not in line]
+        return lines[-1].strip() if lines else ""
 
     def _write(self, data: bytes) -> None:
         try:
@@ -127,23 +130,26 @@ def source_of(module: str) -> str:
 
 
 def choose(unsafe: bool = False, image: str = "", **limits: int) -> Sandbox:
-    """The best sandbox that works here; with `unsafe` a process alone. Without any: NoSandbox, saying what to do."""
+    """Namespaces, or the container of an image that is named; with `unsafe` a process alone. NoSandbox says what to do."""
     if sys.platform != "linux":
         raise NoSandbox(
             f"marking needs Linux; this is {sys.platform}. Run it in a Linux machine, in WSL 2 or in a container."
         )
     if unsafe:
         return Sandbox("plain", **limits)
-    reasons = []
-    for sandbox in [Sandbox("unshare", **limits), *([Sandbox("docker", image, **limits)] if image else [])]:
-        try:
-            Server(sandbox, torch=False).close()
-            return sandbox
-        except (NoSandbox, OSError) as error:
-            reasons.append(str(error))
+    sandbox = Sandbox("docker" if image else "unshare", image, **limits)
+    try:
+        Server(sandbox, torch=False).close()
+        return sandbox
+    except (NoSandbox, OSError) as error:
+        reason = str(error)
+    advice = (
+        "On Ubuntu 24.04, `sysctl kernel.apparmor_restrict_unprivileged_userns=0` allows namespaces to ordinary users. "
+    )
+    advice += "Or name a container image that has Python, NumPy and PyTorch: --image NAME."
+    if image:
+        advice = f"Is this what you expect: docker run --rm {image} python3 -c 'import numpy, torch' ?"
     raise NoSandbox(
-        "no sandbox works here, so students' code would reach solutions and marks. "
-        + "; ".join(reasons)
-        + ". On Ubuntu 24.04, `sysctl kernel.apparmor_restrict_unprivileged_userns=0` allows namespaces to ordinary users. "
-        "Or name a container image that has Python, NumPy and PyTorch: --image NAME. Or --unsafe, which every report will say."
+        f"no sandbox works here, so students' code would reach solutions and marks. {reason}. {advice} "
+        "Or --unsafe, which every report will say."
     )

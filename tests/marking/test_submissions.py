@@ -291,7 +291,7 @@ def test_the_command_for_docker():
         "--read-only",
         "--cap-drop ALL",
         "no-new-privileges",
-        "--user 65534",
+        "--ipc none",
         "--pids-limit",
     ):
         assert option in " ".join(command)
