@@ -1,6 +1,7 @@
 """Writing an assignment: a notebook with chosen exercises, and an nbgrader course folder around it."""
 
 import ast
+import inspect
 import json
 import math
 import re
@@ -134,11 +135,9 @@ def notebook(assignment: Assignment, questions: Iterable[Question] = (), plain: 
             {} if plain else nbgrader("check-" + task.name, grade=True, locked=True) | {"points": number(task.points)}
         )
         heading, _, text = part.text.partition("\n")
-        text = f"{heading} · {amount(task.points)} point{'s' * (task.points != 1)}\n{text}"
-        recalled = (
-            f"\n\n<details><summary>From the lesson</summary>\n\n{part.before}\n\n</details>" if part.before else ""
-        )
-        cells += [markdown(text + recalled)]
+        heading += f" · {amount(task.points)} point{'s' * (task.points != 1)}"
+        recalled = f"\n\n<details><summary>From the lesson</summary>\n\n{part.before}\n\n</details>\n"
+        cells += [markdown(heading + (recalled if part.before else "\n") + text)]
         cells += [code(part.stub, {} if plain else nbgrader(task.name, solution=True))]
         cells += [code(f'{task.name} = {checks[task.lesson]}("{task.name}")', grading)]
         cells += [markdown(part.hints)] if part.hints else []
@@ -186,7 +185,7 @@ def write(assignment: Assignment, folder: Path, questions: Iterable[Question] = 
 
 def imports(assignment: Assignment, lessons: dict[str, Lesson], checks: dict[str, str]) -> str:
     """The import cell: what stubs, solutions and the course's kind of answers use, and the checks."""
-    used = {"np", "torch", "nn"} if assignment.needs_torch else {"np"}
+    used = {"np", "torch", "nn", "F"} if assignment.needs_torch else {"np"}
     names = {task.name for task in assignment.tasks}
     for task in assignment.tasks:
         for source in (lessons[task.lesson].parts[task.name].stub, task.exercise.solution_source()):
@@ -209,9 +208,11 @@ def imports(assignment: Assignment, lessons: dict[str, Lesson], checks: dict[str
 
 
 def needed_helpers(assignment: Assignment, lessons: dict[str, Lesson]) -> list[str]:
-    """Of the functions of earlier exercises, those that the chosen ones speak of or call."""
-    parts = [(lessons[task.lesson].parts[task.name], task.exercise.solution_source()) for task in assignment.tasks]
-    text = "\n".join(part.text + part.stub + part.hints + source for part, source in parts)
+    """Of the functions of earlier exercises, those that the chosen ones speak of or that finished answers call."""
+    parts = [lessons[task.lesson].parts[task.name] for task in assignment.tasks]
+    finished = [task.exercise.solution_source() for task in assignment.tasks]
+    finished += [inspect.getsource(task.exercise.reference) for task in assignment.tasks]
+    text = "\n".join([*(part.text + part.stub + part.hints for part in parts), *finished])
     words = set(re.findall(r"\w+", text))
     found = {path.rpartition(".")[2]: path for path in assignment.helpers}
     return [path for name, path in found.items() if name in words]

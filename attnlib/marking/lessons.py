@@ -59,12 +59,15 @@ class Lesson:
 
 
 def told(texts: list[str], kinds: list[str], check: int) -> str:
-    """All that a section says before an exercise's stub."""
+    """All that a section says before an exercise's stub, with its code to read, but without other exercises' cells."""
     found = ""
-    for text, kind in zip(texts[check - 2 :: -1], kinds[check - 2 :: -1]):
-        found = f"{text}\n\n{found}" if kind == "markdown" else found
-        if kind == "markdown" and re.search("^## ", text, re.MULTILINE):
-            break
+    for place in range(check - 2, -1, -1):
+        if kinds[place] == "markdown":
+            found = f"{texts[place]}\n\n{found}"
+            if re.search("^## ", texts[place], re.MULTILINE):
+                break
+        elif not any(CHECK.match(text) for text in texts[place : place + 2]):
+            found = f"```python\n{texts[place]}\n```\n\n{found}"
     return found
 
 
@@ -74,7 +77,8 @@ def recalled(section: str) -> str:
     section = re.sub(r"<details>.*?</details>", "", section, flags=re.DOTALL)
     section = re.sub(r"^### Exercise.*?(?=^##|\Z)", "", section, flags=re.DOTALL | re.MULTILINE)
     section = re.sub(r"^\*\*Predict, then run\.\*\*.*?(?=\n\n|\Z)", "", section, flags=re.DOTALL | re.MULTILINE)
-    return re.sub(r"\n{3,}", "\n\n", re.sub("^## (.*)$", r"**\1**", section, flags=re.MULTILINE)).strip()
+    heading, _, text = section.strip().partition("\n")
+    return re.sub(r"\n{3,}", "\n\n", f"**{heading.removeprefix('## ')}**\n{text}").strip() if text.strip() else ""
 
 
 def line_of(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:

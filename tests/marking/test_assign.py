@@ -5,6 +5,7 @@ import re
 
 import nbformat
 import pytest
+from IPython.core.inputtransformer2 import TransformerManager
 from nbclient import NotebookClient
 
 from attnlib.marking.assign import Question, chosen, exercises_in, notebook, write
@@ -41,6 +42,44 @@ def test_it_runs_unsolved_and_solved(lessons, exercises, tmp_path):
     assert list(verdicts) == list(exercises) and all("right in all" in text for text in verdicts.values()), verdicts
 
 
+def printed(content, answers, capsys):
+    """What the check printed when the code cells ran one after the other, in this process, with an answer in its stub."""
+    book, space = nbformat.from_dict(content), {"__name__": "__main__"}
+    nbformat.validate(book)
+    cells = [cell.source for cell in book.cells if cell.cell_type == "code"]
+    checks = [place for place, source in enumerate(cells) if CHECK.match(source)]
+    for place in checks:
+        name = CHECK.match(cells[place])[1]
+        cells[place - 1] = answers.get(name, cells[place - 1])
+    for place, source in enumerate(cells):
+        capsys.readouterr()
+        exec(compile(TransformerManager().transform_cell(source), f"cell {place}", "exec"), space)
+    return capsys.readouterr()
+
+
+@pytest.mark.parametrize(("lesson", "name"), [(lesson, name) for lesson in LESSONS for name in exercises_in(lesson)])
+def test_each_exercise_alone_runs_unsolved_and_solved(lesson, name, capsys):
+    assignment = chosen([lesson], [f"{lesson}-{name}"], {}, "alone")
+    content = notebook(assignment, plain=True)
+    unsolved = printed(content, {}, capsys)
+    assert "not started" in unsolved.out and not unsolved.err
+    solved = printed(content, {name: assignment.tasks[0].exercise.solution_source()}, capsys)
+    assert "right in all" in solved.out and not solved.err, solved
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_what_is_told_of_the_lesson_announces_nothing_that_is_missing(lesson):
+    """A sentence that ends in a colon is followed by what it announces; a section of a heading alone is left out."""
+    for name in exercises_in(lesson):
+        content = notebook(chosen([lesson], [f"{lesson}-{name}"], {}, "alone"), plain=True)
+        text = next(cell["source"] for cell in content["cells"] if cell["source"].startswith(f"### Exercise: `{name}`"))
+        assert not re.search(r":\s*(</details>|\Z)", text), text
+        assert not re.search(r":\n+(?![`$|*\-0-9]|</?details)\w", text), text
+        assert "summary>\n\n**" not in text or not re.search(r"\*\*[^*\n]+\*\*\s*</details>", text), text
+        if recalled := text.find("From the lesson</summary>") + 1:
+            assert recalled < text.index("One worked number"), "what is above in the lesson stands above here"
+
+
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_each_exercise_brings_its_text_stub_and_hints(lesson):
     assignment = chosen([lesson], [], {}, "ps1")
@@ -54,6 +93,12 @@ def test_each_exercise_brings_its_text_stub_and_hints(lesson):
         assert texts[place + 1].startswith("<details><summary>Hint")
         assert "".join(texts).count("<details>") == "".join(texts).count("</details>")
         assert not any("nbgrader" in cell["metadata"] for cell in content["cells"])
+
+
+def test_the_parts_that_an_exercise_is_made_of_come_with_it():
+    content = notebook(chosen(["05"], ["multi_head_attention"], {}, "alone"), plain=True)
+    helpers = next(cell["source"] for cell in content["cells"] if "The course's own" in cell["source"])
+    assert "import split_heads\n" in helpers and helpers.endswith("import merge_heads")
 
 
 def test_two_lessons_in_one_notebook():
