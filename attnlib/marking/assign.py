@@ -40,6 +40,10 @@ c.Autograde.autograde_preprocessors = [
     "nbgrader.preprocessors.AssignLatePenalties",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
+
+# Texts of students are shown in feedback and in the formgrader: without what could act in a browser.
+c.HTMLExporter.filters = {"markdown2html": "attnlib.marking.nbgrader.clean_markdown"}
+
 c.IsolatedMarks.image = ""  # a container image with Python, NumPy and PyTorch, where Linux namespaces are not allowed
 c.IsolatedMarks.unsafe = False  # True: no sandbox, a process alone; every verdict will say so
 """

@@ -74,7 +74,7 @@ with nbgrader (pip install "attnlib[marking]"), all in the folder ps1:
   (put what they hand in at submitted/STUDENT/ps1/ps1.ipynb)
   nbgrader autograde ps1               marks; a verdict stands under each check. It ends with an error
                                        if some could not be read: they are named, the others are marked
-  nbgrader formgrader                  (in JupyterLab) questions are marked by hand (start jupyter lab in ps1)
+  jupyter lab                          (menu Nbgrader, Formgrader) questions are marked by hand
   nbgrader generate_feedback ps1       feedback/STUDENT/ps1/ps1.html
   nbgrader export --to grades.csv
 

@@ -12,7 +12,14 @@ from pathlib import Path
 from attnlib.marking.assign import Question, chosen, write
 from attnlib.marking.sample import STUDENTS
 
-CLASS = ("s01-right", "s04-blank", "s06", "s15-syntax-error", "s17-endless", "s28-patches")
+CLASS = {
+    "s01-right": "everything is right",
+    "s04-blank": "nothing was written",
+    "s06": "softmax makes one sum for the whole array",
+    "s15-syntax-error": "Python cannot read its softmax",
+    "s17-endless": "its softmax never ends",
+    "s28-patches": "all wrong, and it patches np.allclose and check",
+}
 QUESTION = Question("Why may the largest score of a row be subtracted before exp?", 2)
 
 
@@ -62,13 +69,13 @@ def main(folder: Path) -> None:
         if student.id in CLASS:
             submit(folder, student.id, student.notebook())
     scores = mark(folder)
-    print("\nScores of 10, where the 2 of the question wait for you:")
+    print("\nScores of 10. The 2 for the question in words wait for you.")
     for student, score in scores.items():
-        print(f"  {student:<17} {score:g}")
+        print(f"  {student:<17} {score:g}  {CLASS[student]}")
     print(f"\nAssignment for students   {folder}/release/ps1/ps1.ipynb")
     print(f"Feedback, with verdicts   {folder}/feedback/STUDENT/ps1/ps1.html")
     print(f"Table                     {folder}/grades.csv")
-    print(f"To mark the question      cd {folder} && nbgrader formgrader, in JupyterLab")
+    print(f"To mark the question      start `jupyter lab` in {folder}; menu Nbgrader, Formgrader")
 
 
 if __name__ == "__main__":

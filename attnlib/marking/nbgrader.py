@@ -13,6 +13,10 @@ from typing import Any
 from traitlets import Bool, Unicode
 
 try:
+    import bleach
+    from jinja2 import pass_context
+    from jinja2.runtime import Context
+    from nbconvert import HTMLExporter
     from nbformat import NotebookNode
     from nbgrader.preprocessors import NbGraderPreprocessor
 except ModuleNotFoundError as error:
@@ -26,6 +30,9 @@ from attnlib.marking.conversation import Mark
 from attnlib.marking.sandbox import NoSandbox, Sandbox
 from attnlib.marking.serving import ServerDied, choose
 
+TEXT_TAGS = set(
+    "p br hr h1 h2 h3 h4 h5 h6 pre div span img table thead tbody tr th td details summary del sub sup".split()
+)
 IMAGES = ("image/png", "image/jpeg", "text/plain")  # HTML, SVG and scripts of a student's would act in your browser
 LARGEST = 2_000_000  # characters of a cell's outputs that are kept
 SANDBOXES: dict[tuple, Sandbox] = {}
@@ -113,6 +120,27 @@ class IsolatedMarks(OfAssignment):
         except ServerDied:
             marker.prove()  # if it still works, it was the submission
             raise
+
+
+@pass_context
+def clean_markdown(context: Context, source: str) -> str:
+    """Markdown as HTML in which nothing acts: nbgrader's pages show students' texts to you, with scripts if there are any.
+
+    It stands in the place of nbconvert's filter `markdown2html`: nbgrader's templates do not heed `sanitize_html`.
+    """
+    source = source.replace("\\href", "\\text")  # in formulas MathJax makes links of it, to scripts too
+    return bleach.clean(
+        HTMLExporter().markdown2html(context, source),
+        tags=bleach.ALLOWED_TAGS | TEXT_TAGS,
+        attributes={
+            "a": ["href", "title"],
+            "img": lambda _, name, value: (
+                name in ("alt", "title") or (name == "src" and value.startswith("data:image/"))
+            ),
+            **dict.fromkeys(("div", "pre", "span"), ["class"]),
+        },
+        protocols=bleach.ALLOWED_PROTOCOLS | {"data"},
+    )
 
 
 def output(mark: Mark, label: str) -> NotebookNode:

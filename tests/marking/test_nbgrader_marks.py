@@ -1,6 +1,7 @@
 """nbgrader with the isolated marker in Execute's place: marks, verdicts, hand-marked answers, and broken notebooks."""
 
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -13,6 +14,9 @@ from attnlib.marking.sample import ALL_WRONG, IMPORTS, RIGHT, STUBS, Student, do
 from attnlib.marking.sandbox import NoSandbox
 
 pytest.importorskip("nbgrader")
+from bs4 import BeautifulSoup
+
+from attnlib.marking.cli import ASSIGN_EXAMPLE
 from attnlib.marking.demo import mark, prepare, submit
 
 GRADEBOOK = """import sqlite3
@@ -25,6 +29,20 @@ IMAGE = {
     "metadata": {},
     "data": {"image/png": "iVBORw0KGgo=", "text/html": "<script>x</script>"},
 }
+
+
+HOSTILE = """Look <script>alert(1)</script> <img src=x onerror="alert(2)"> [there](javascript:alert(3))
+<iframe src="https://evil.example"></iframe> <form action="/api/kernels">
+
+Yet **bold** and $a < b$ stay, without $\\href{javascript:alert(4)}{b}$.
+
+<details><summary>Hint</summary>
+
+| a | b |
+| --- | --- |
+| 1 | 2 |
+
+</details>"""
 
 
 def filled(source, answers, reply=""):
@@ -54,7 +72,7 @@ def course(tmp_path_factory, request):
     release = folder / "release/ps1/ps1.ipynb"
     submit(folder, "right", filled(release, RIGHT, "It cancels."))
     submit(folder, "blank", filled(release, {}))
-    submit(folder, "wrong", filled(release, ALL_WRONG))
+    submit(folder, "wrong", filled(release, ALL_WRONG, HOSTILE))
     submit(folder, "cheat", Student("cheat", ALL_WRONG, imports=f"{IMPORTS}\n{GRADEBOOK}").notebook())
     submit(folder, "bare", without_metadata(filled(release, RIGHT, "It cancels.")))
     submit(folder, "twice", doubled(filled(release, RIGHT | {"softmax": STUBS["softmax"]})))
@@ -88,6 +106,22 @@ def test_verdicts_stand_under_the_checks_and_in_the_feedback(course):
 def test_pictures_stay_and_scripts_do_not(course):
     right = (course[0] / "autograded/right/ps1/ps1.ipynb").read_text(encoding="utf-8")
     assert right.count("iVBORw0KGgo") == 4 and "<script>" not in right
+
+
+def test_texts_of_students_do_nothing_in_a_browser(course):
+    """Nor in the formgrader, which takes the same filter from the same settings, and shows them beside the gradebook."""
+    page = BeautifulSoup((course[0] / "feedback/wrong/ps1/ps1.html").read_text(encoding="utf-8"), "html.parser")
+    (text,) = [part for part in page.select(".rendered_html") if "Look" in part.text]
+    assert not text.select("script, iframe, form, [onerror], [src]") and "\\href" not in text.text
+    assert all(not link.get("href") for link in text.select("a"))
+    assert text.select_one("strong").text == "bold" and "$a < b$" in text.text
+    assert text.select_one("details summary").text == "Hint" and len(text.select("td")) == 2
+
+
+def test_the_commands_that_are_told_exist():
+    listed = subprocess.run([sys.executable, "-m", "nbgrader", "--help"], capture_output=True, text=True).stdout
+    told = re.findall(r"^  nbgrader ([a-z_]+) ", ASSIGN_EXAMPLE, re.MULTILINE)
+    assert len(told) == 4 and all(re.search(rf"^{name}$", listed, re.MULTILINE) for name in told), told
 
 
 def test_without_nbgrader_it_says_what_to_install():
