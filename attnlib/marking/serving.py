@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 from attnlib.marking.sandbox import PACKAGE, NoSandbox, Sandbox
 
@@ -21,6 +22,12 @@ INSIDE = (
     "attnlib.marking.inside.reading",
     "attnlib.marking.inside.describing",
     "attnlib.marking.inside.student",
+)
+
+SETTINGS = (  # of Linux, by which ordinary users get no namespaces: the value that forbids, and one that allows
+    ("user.max_user_namespaces", "0", "15000"),
+    ("kernel.unprivileged_userns_clone", "0", "1"),  # Debian
+    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),  # Ubuntu, from 23.10 on
 )
 
 
@@ -143,13 +150,20 @@ def choose(unsafe: bool = False, image: str = "", **limits: int) -> Sandbox:
         return sandbox
     except (NoSandbox, OSError) as error:
         reason = str(error)
-    advice = (
-        "On Ubuntu 24.04, `sysctl kernel.apparmor_restrict_unprivileged_userns=0` allows namespaces to ordinary users. "
-    )
-    advice += "Or name a container image that has Python, NumPy and PyTorch: --image NAME."
+    advice = f"{allowing()}Or name a container image that has Python, NumPy and PyTorch: --image NAME."
     if image:
         advice = f"Is this what you expect: docker run --rm {image} python3 -c 'import numpy, torch' ?"
     raise NoSandbox(
-        f"no sandbox works here, so students' code would reach solutions and marks. {reason}. {advice} "
+        f"no sandbox works here, so students' code would reach solutions and marks: {reason}. {advice} "
         "Or --unsafe, which every report will say."
     )
+
+
+def allowing() -> str:
+    """How ordinary users get namespaces, if a setting of this machine keeps them from it."""
+    found = []
+    for setting, off, on in SETTINGS:
+        path = Path("/proc/sys", setting.replace(".", "/"))
+        if path.exists() and path.read_text(encoding="ascii").strip() == off:
+            found.append(f"`sysctl {setting}={on}`")
+    return f"Ordinary users may not make namespaces here; as root, {' and '.join(found)} allows it. " if found else ""

@@ -4,7 +4,6 @@ import os
 import runpy
 import shutil
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -176,51 +175,3 @@ def processes():
         new = {pid for pid, parent in pairs if parent in found} - found
         found |= new
     return found
-
-
-AS_ORDINARY = """
-import os, sys
-sys.path.insert(0, {tests!r})
-from attnlib.marking.assignment import Assignment
-from attnlib.marking.marker import Marker, right_cells
-from attnlib.marking.sandbox import Sandbox
-from tricks import TRICKS, WRONG
-assert os.geteuid() != 0
-with Marker(Assignment.of_lessons(["02"]), Sandbox("unshare", seconds=2, wall=15)) as marker:
-    for number, cells in TRICKS.items():
-        for cell in cells:
-            marks, _ = marker.mark([WRONG, cell])
-            assert not any(mark.points for mark in marks), number
-    assert all(mark.points for mark in marker.mark(right_cells(marker.assignment))[0])
-print("all tricks as user", os.geteuid())
-"""
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="these tests already run as an ordinary user")
-@pytest.mark.skipif(not shutil.which("setpriv") or not shutil.which("unshare"), reason="util-linux is not installed")
-def test_the_same_as_an_ordinary_user(sandbox, tmp_path):
-    """Root's own folders are shown to an ordinary user, in a mount namespace of this test's own."""
-    if sandbox.mode != "unshare":
-        pytest.skip("ordinary users get the same container")
-    open_to_all = []
-    for path in (sys.base_prefix, sys.prefix, str(ROOT)):
-        closed = [part for part in Path(path).parents if not part.stat().st_mode & 1]
-        if closed:
-            open_to_all.append((path, str(closed[-1])))
-    steps = []
-    for number, (path, _) in enumerate(open_to_all):
-        steps += [f"mkdir -p {tmp_path}/{number}", f"mount --bind '{path}' {tmp_path}/{number}"]
-    steps += [f"mount -t tmpfs -o mode=755 none '{closed}'" for closed in dict.fromkeys(c for _, c in open_to_all)]
-    for number, (path, _) in enumerate(open_to_all):
-        steps += [f"mkdir -p '{path}'", f"mount --move {tmp_path}/{number} '{path}'"]
-    script = tmp_path / "ordinary.py"
-    script.write_text(AS_ORDINARY.format(tests=str(ROOT / "tests" / "marking")), encoding="utf-8")
-    for folder in (tmp_path, *tmp_path.parents):
-        if not folder.stat().st_mode & 1:  # pytest's own folders, of which there is one more with several workers
-            folder.chmod(0o755)
-    run = f"cd / && PYTHONPATH='{ROOT}' TMPDIR=/var/tmp PYTHONDONTWRITEBYTECODE=1 exec setpriv --reuid=65534 --regid=65534 --clear-groups '{sys.executable}' {script}"
-    command = ["unshare", "--mount", "sh", "-ec", "\n".join([*steps, run])]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if "unshare" in done.stderr and "Operation not permitted" in done.stderr:
-        pytest.skip(f"ordinary users may not make namespaces here: {done.stderr.strip().splitlines()[-1]}")
-    assert "all tricks as user 65534" in done.stdout, done.stderr[-3000:]
