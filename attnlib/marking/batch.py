@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from attnlib.marking.sandbox import NoSandbox, Sandbox
 from attnlib.marking.serving import ServerDied
 from attnlib.marking.submissions import NotANotebook, Submission, code_cells
 
+PART = 200  # submissions after which results are written, where they cannot be written one by one
 MARKERS: dict[tuple, Marker] = {}  # of this process, so that a server and the mistakes serve many submissions
 
 
@@ -147,8 +149,13 @@ def results(
         close_markers()
         return
     with at_cluster(backend, cluster), joblib.parallel_config(backend=backend, n_jobs=jobs):
-        parallel = joblib.Parallel(return_as="generator_unordered")
-        yield from parallel(joblib.delayed(mark_one)(assignment, sandbox, seed, *task) for task in tasks)
+        calls = (joblib.delayed(mark_one)(assignment, sandbox, seed, *task) for task in tasks)
+        if joblib.parallel.get_active_backend()[0].supports_return_generator:
+            yield from joblib.Parallel(return_as="generator_unordered")(calls)
+            return
+        with joblib.Parallel() as parallel:  # Ray's backend hands results over when all are there
+            while part := list(islice(calls, PART)):
+                yield from parallel(part)
 
 
 @contextlib.contextmanager

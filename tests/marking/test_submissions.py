@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import joblib
 import pytest
 
 from attnlib.marking import batch, sample
@@ -256,6 +257,24 @@ def test_a_cluster_of_two_dask_workers(sandbox, tmp_path, recwarn):
         lines = run(folder, tmp_path / "m.jsonl", sandbox, jobs=2, backend="dask", cluster=cluster.scheduler_address)
     assert [line["id"] for line in lines] == [f"s{number}" for number in range(6)]
     assert lines[-1]["points"] > lines[0]["points"] > 0
+
+
+class AllAtOnce(joblib.parallel.ThreadingBackend):
+    """Hands results over when all are there, as Ray's backend does."""
+
+    supports_return_generator = False
+
+
+def test_a_backend_that_hands_over_results_when_all_are_there(sandbox, tmp_path, monkeypatch):
+    joblib.register_parallel_backend("all at once", AllAtOnce)
+    monkeypatch.setattr(batch, "PART", 2)
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number in range(5):
+        folder.joinpath(f"s{number}.ipynb").write_bytes(notebook(*GOOD[: 3 + number]))
+    lines = run(folder, tmp_path / "m.jsonl", sandbox, jobs=1, backend="all at once")
+    assert [line["id"] for line in lines] == [f"s{number}" for number in range(5)]
+    assert len((tmp_path / "m.jsonl").read_text(encoding="utf-8").splitlines()) == 5
 
 
 def test_a_broken_sandbox_stops_the_run(tmp_path, sandbox):
