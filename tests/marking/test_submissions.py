@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -11,8 +12,9 @@ import joblib
 import pytest
 
 from attnlib.marking import batch, sample
-from attnlib.marking.assignment import Assignment
+from attnlib.marking.assignment import Assignment, Task
 from attnlib.marking.cli import main
+from attnlib.marking.marker import Marker
 from attnlib.marking.results import alike, harmless
 from attnlib.marking.sandbox import NoSandbox, Sandbox
 from attnlib.marking.submissions import NotANotebook, code_cells, find
@@ -229,6 +231,18 @@ def test_a_run_that_was_killed_goes_on(sandbox, tmp_path):
     folder.joinpath("s03.ipynb").write_bytes(notebook(*GOOD, "x = 'handed in again'"))
     subprocess.run(command, capture_output=True, check=True)
     assert len(journal.read_text(encoding="utf-8").splitlines()) == 13
+
+
+def test_what_training_needs_of_pytorch_is_imported_once_not_once_a_submission(sandbox):
+    pytest.importorskip("torch")
+    answer = """import sys
+BEFORE = set(sys.modules)
+def train_step(model, optimizer, ids, lengths, labels, max_norm):
+    optimizer.zero_grad()
+    raise ValueError(f"{len(set(sys.modules) - BEFORE)} modules")"""
+    with Marker(Assignment("training", (Task("11", "train_step"),)), sandbox) as marker:
+        text = marker.mark([answer])[0][0].text
+    assert int(re.search(r"(\d+) modules", text)[1]) < 30, text
 
 
 def test_two_processes_and_a_folder_for_each_student(sandbox, tmp_path):
