@@ -1,7 +1,8 @@
 """Marking a class beside nbgrader's own autograde, on the same files: `python benchmarks/marking.py`.
 
 Processor seconds are compared, since other work on the machine changes the time on the clock. A class is made of right,
-wrong and blank answers; nobody's code is used. With `--nbgrader 0` nbgrader is left out.
+wrong and blank answers; nobody's code is used. With `--nbgrader 0` nbgrader is left out. With PyTorch:
+`--lessons 08,09,10,11,12`.
 """
 
 import argparse
@@ -13,9 +14,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import cache
 from pathlib import Path
 
-from attnlib.marking.assignment import Assignment
+from attnlib.marking.assignment import Assignment, Task
 from attnlib.marking.batch import close_markers, mark_all
 from attnlib.marking.serving import choose
 from attnlib.marking.submissions import find
@@ -27,7 +29,7 @@ TORCH = "import torch\nimport torch.nn.functional as F\nfrom torch import nn"
 def cells(assignment: Assignment, student: int) -> list[tuple[str, dict]]:
     """Code cells of one student, each with nbgrader's metadata."""
     sources, lesson = [(f"# student {student}\n{HEAD}" + (f"\n{TORCH}" if assignment.needs_torch else ""), {})], ""
-    for path in assignment.given:
+    for path in given(assignment):
         module, _, name = path.rpartition(".")
         sources.append((f"from {module} import {name}", {}))
     for number, task in enumerate(assignment.tasks):
@@ -41,9 +43,19 @@ def cells(assignment: Assignment, student: int) -> list[tuple[str, dict]]:
     return sources
 
 
-def answer(task: object, kind: int) -> str:
+@cache
+def given(assignment: Assignment) -> tuple[str, ...]:
+    return assignment.given
+
+
+@cache
+def solution(task: Task) -> str:
+    return task.exercise.solution_source()
+
+
+def answer(task: Task, kind: int) -> str:
     """Of ten answers one is blank, one is wrong, and eight are right."""
-    source = task.exercise.solution_source()
+    source = solution(task)
     if kind % 10 == 0:
         head = source.split("\n")[0]
         return f"{head}\n    pass" if head.startswith("class") else f"{head}\n    return ..."
