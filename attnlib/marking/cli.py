@@ -118,7 +118,9 @@ def add_mark(commands: argparse._SubParsersAction) -> None:
     mark.add_argument("--backend", default="loky", help="of joblib: loky; dask or ray for an existing cluster")
     mark.add_argument("--cluster", default="", help="address of the cluster, such as tcp://host:8786")
     mark.add_argument(
-        "--image", default="", help="container image with Python, NumPy and PyTorch, where namespaces fail"
+        "--image",
+        default="",
+        help="mark in containers of this image, with Python, NumPy and PyTorch: for where namespaces fail",
     )
     mark.add_argument("--unsafe", action="store_true", help="no sandbox: a process alone. Every report will say so")
     mark.add_argument("--again", action="store_true", help="mark everything again, whatever the journal holds")

@@ -86,7 +86,9 @@ class WholeNotebook(OfAssignment):
 class IsolatedMarks(OfAssignment):
     """Mark in the sandbox, and write a verdict under each check cell: an error where the answer is not right."""
 
-    image = Unicode("", help="container image with Python, NumPy and PyTorch, where namespaces fail").tag(config=True)
+    image = Unicode(
+        "", help="mark in containers of this image, with Python, NumPy and PyTorch: for where namespaces fail"
+    ).tag(config=True)
     unsafe = Bool(False, help="no sandbox: a process alone. Every verdict says so").tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
