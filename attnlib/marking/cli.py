@@ -4,6 +4,7 @@ import argparse
 import secrets
 import sys
 from pathlib import Path
+from typing import Any
 
 from attnlib import __version__
 
@@ -15,8 +16,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True)
     add_assign(commands)
     add_mark(commands)
-    add_feedback(commands)
-    add_report(commands)
+    add_pages(commands)
     add_lms(commands)
     return top
 
@@ -126,40 +126,44 @@ def add_mark(commands: argparse._SubParsersAction) -> None:
     mark.set_defaults(run=run_mark)
 
 
-def add_feedback(commands: argparse._SubParsersAction) -> None:
-    """`attnlib feedback`."""
-    command = commands.add_parser("feedback", help="write a page for each student")
-    command.add_argument("journal", type=Path, help="the .jsonl beside the table of marks")
-    command.add_argument("--to", type=Path, default=Path("feedback"), help="folder")
-    command.set_defaults(run=run_feedback)
+PAGES = {
+    "feedback": ("write a page for each student", "feedback", "folder to make"),
+    "report": ("write what the class has understood, for the instructor", "report.html", "page; a .csv goes beside it"),
+}
 
 
-def run_feedback(options: argparse.Namespace) -> int:
+def add_pages(commands: argparse._SubParsersAction) -> None:
+    """`attnlib feedback` and `attnlib report`."""
+    for name, (purpose, to, what) in PAGES.items():
+        command = commands.add_parser(name, help=purpose)
+        command.add_argument("journal", type=Path, help="the .jsonl beside the table of marks")
+        add_to(command, what, default=Path(to))
+        command.set_defaults(run=run_pages)
+
+
+def add_to(command: argparse.ArgumentParser, what: str, **options: Any) -> None:
+    """`--to`, and what becomes of what is there."""
+    command.add_argument("--to", type=Path, help=what, **options)
+    command.add_argument(
+        "--replace",
+        action="store_true",
+        help="if --to is there already, keep that beside it, as NAME.old, and write anew",
+    )
+
+
+def run_pages(options: argparse.Namespace) -> int:
     """Write the pages."""
-    from attnlib.marking.feedback import read_entries, write_feedback
-
-    entries = read_entries(options.journal)
-    write_feedback(entries, options.to)
-    print(f"{len(entries)} pages in {options.to}")
-    return 0
-
-
-def add_report(commands: argparse._SubParsersAction) -> None:
-    """`attnlib report`."""
-    command = commands.add_parser("report", help="write what the class has understood, for the instructor")
-    command.add_argument("journal", type=Path, help="the .jsonl beside the table of marks")
-    command.add_argument("--to", type=Path, default=Path("report.html"), help="page; a .csv goes beside it")
-    command.set_defaults(run=run_report)
-
-
-def run_report(options: argparse.Namespace) -> int:
-    """Write the page and the table."""
-    from attnlib.marking.feedback import read_entries
+    from attnlib.marking.entries import read_entries
+    from attnlib.marking.feedback import write_feedback
     from attnlib.marking.report import write_report
 
-    if options.to.with_suffix(".csv") == options.journal.with_suffix(".csv") or options.to.suffix != ".html":
-        raise ValueError(f"--to {options.to} would hide the marks, or is no page; try --to report.html")
-    print(f"{options.to} and {write_report(read_entries(options.journal), options.to)}")
+    write = {"feedback": write_feedback, "report": write_report}[options.command]
+    to, journal = options.to.resolve(), options.journal.resolve()
+    made = {to, to.with_suffix(".csv")} if options.command == "report" else {to}
+    if made & {journal, journal.with_suffix(".csv")}:
+        raise ValueError(f"--to {options.to} would take the place of the marks; try --to {PAGES[options.command][1]}")
+    entries = read_entries(options.journal)
+    print(write(entries, options.to, options.replace))
     return 0
 
 
@@ -215,6 +219,7 @@ def run_mark(options: argparse.Namespace) -> int:
     from attnlib.marking.batch import mark_all
     from attnlib.marking.results import write_marks
     from attnlib.marking.submissions import find
+    from attnlib.marking.writing import aside
 
     names = [task.name for task in assignment.tasks]
     like = options.assignment.name if options.assignment else ""
@@ -223,7 +228,7 @@ def run_mark(options: argparse.Namespace) -> int:
         raise ValueError(f"no notebook in {options.submissions}: expected files that end in .ipynb, or a folder each")
     journal = options.to.with_suffix(".jsonl")
     if options.again and journal.exists():
-        journal.replace(journal.with_suffix(".jsonl.old"))
+        journal.rename(aside(journal))
     entries = mark_all(
         submissions,
         assignment,
@@ -254,7 +259,7 @@ def summary(entries: list[dict], path: Path) -> str:
     errors = [entry for entry in entries if entry["error"]]
     full = sum(entry["points"] == entry["of"] for entry in entries)
     lines = [f"{len(entries)} submissions, {full} with all points, {len(errors)} that could not be marked: {path}"]
-    lines += [f"  {entry['id']}: {entry['error']}" for entry in errors[:20]]
+    lines += [printable(f"  {entry['id']}: {entry['error']}") for entry in errors[:20]]
     label = entries[0]["sandbox"]
     if label.startswith("UNSAFE"):
         label += ". Students' code could read the solutions and change files; these marks prove little"
@@ -270,5 +275,6 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"attnlib {options.command}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\nStopped. The same command goes on where it was.", file=sys.stderr)
+        after = "goes on where it was" if options.command == "mark" else "begins anew; nothing was written"
+        print(f"\nStopped. The same command {after}.", file=sys.stderr)
         return 130

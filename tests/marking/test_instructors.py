@@ -95,9 +95,19 @@ def test_the_gradebook_is_filled_and_everything_else_in_it_stays(folder):
 
 def test_nothing_is_overwritten(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
-    for command in (commands()[0], commands()[4]):
+    for command in (commands()[0], *commands()[2:]):
         assert main(command) == 2
-        assert capsys.readouterr().err
+        assert "is there already" in (told := capsys.readouterr().err) or "exists" in told
+
+
+def test_after_marking_again_what_was_there_is_kept(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    (folder / "feedback" / "bo.html").write_text("edited", encoding="utf-8")
+    assert "`--replace`: what was there is kept as `feedback.old`" in PAGE
+    for command in commands()[2:4]:
+        assert main([*command, "--replace"]) == 0
+    assert (folder / "feedback.old" / "bo.html").read_text(encoding="utf-8") == "edited"
+    assert "Next:" in (folder / "feedback" / "bo.html").read_text(encoding="utf-8")
 
 
 def test_the_page_is_a_page():
