@@ -172,28 +172,35 @@ def add_lms(commands: argparse._SubParsersAction) -> None:
     command = commands.add_parser("lms", help="fill the export of Canvas, Moodle or Blackboard")
     command.add_argument("export", type=Path, help="the file that the platform exported")
     command.add_argument("marks", type=Path, help="the table of `attnlib mark`")
-    command.add_argument("--id-column", default="", help="its column with the ids; else guessed")
+    command.add_argument(
+        "--id-column", default="", help="its column with the ids; else the one with most ids of the marks"
+    )
     command.add_argument("--grade-column", default="", help="its column to fill; else guessed")
-    command.add_argument("--to", type=Path, required=True, help="new file to import")
+    add_to(command, "new file to import", required=True)
     command.set_defaults(run=run_lms)
 
 
 def run_lms(options: argparse.Namespace) -> int:
-    """Fill an export; 1 if someone is on one side only."""
+    """Fill an export; 1 if a mark has no place in it, or someone in it has no mark."""
     from attnlib.marking.lms import fill, read_marks
+    from attnlib.marking.writing import whole
 
-    marks = read_marks(options.marks)
-    done = fill(options.export.read_bytes(), marks, options.id_column, options.grade_column)
-    try:
-        with options.to.open("xb") as file:
-            file.write(done.data)
-    except FileExistsError:
-        raise ValueError(f"{options.to} is there already and is not overwritten; try another --to") from None
+    with whole(options.to, options.replace) as part:
+        marks = read_marks(options.marks)
+        done = fill(options.export.read_bytes(), marks, options.id_column, options.grade_column)
+        part.write_bytes(done.data)
     print(f"{done.filled} marks in {options.to}. Taken for: {done.guessed}.")
-    for what, names in (("in the export without marks", done.without_marks), ("marks without a row", done.without_row)):
+    for warning in done.warnings:
+        print(f"Note: {printable(warning)}.")
+    for what, names in (
+        ("in the export without marks", done.without_marks),
+        ("marks without a row", done.without_row),
+        ("left as the export has them", done.kept),
+        ("had another grade", done.changed),
+    ):
         if names:
             print(f"{len(names)} {what}: {', '.join(map(printable, names))}")
-    return 1 if done.without_marks or done.without_row else 0
+    return 1 if done.without_marks or done.without_row or done.kept else 0
 
 
 def printable(text: str) -> str:
