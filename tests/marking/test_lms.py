@@ -178,6 +178,23 @@ def test_blackboard_in_a_language_that_is_not_known():
     assert done.guessed == "Blackboard; id in 'Gebruikersnaam', grade in 'Taak 1 [Totaal: 8 Score] |4711'"
 
 
+def test_canvas_without_a_student_information_system():
+    text = 'Student,ID,Section,ps1 (12)\n    Points Possible,,,8\n"Lee, Ann",11,A,\n"Student, Test",12,A,\n'
+    done = fill(text.encode(), marks_of("11"))
+    assert done.data.decode() == text.replace("11,A,", "11,A,7.5") and not done.without_marks
+    assert done.guessed == "Canvas; id in 'ID', grade in 'ps1 (12)'"
+
+
+def test_commas_within_a_head_separate_nothing():
+    text = 'Student;ID;"Aufgabe a, b, c, d (12)"\n    Points Possible;;8\n"Lee, Ann";11;\n'
+    assert fill(text.encode(), marks_of("11")).data.decode() == text.replace("11;", "11;7,5")
+
+
+def test_an_id_in_the_form_of_a_download_is_an_id_first():
+    text = "Student,ID,Section,ps1 (12)\nA,lee_2025_1_ann,A,\nB,2025,A,\n"
+    assert fill(text.encode(), marks_of("lee_2025_1_ann")).data.decode() == text.replace("ann,A,", "ann,A,7.5")
+
+
 def test_ids_may_stand_in_any_column():
     assert "id in 'Student ID'" in fill(BLACKBOARD.encode(), marks_of("0442474", "0433673")).guessed
     assert "id in 'ID'" in fill(CANVAS_CLASS.encode(), marks_of("11", "12")).guessed

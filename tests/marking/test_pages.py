@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from attnlib.marking import feedback, report
+from attnlib.marking.assignment import Assignment
 from attnlib.marking.cli import main
 from attnlib.marking.feedback import file_name, file_names
+from attnlib.marking.results import write_marks
 
 UNSAFE = "UNSAFE: no sandbox"
 HOSTILE = [
@@ -172,6 +174,11 @@ def test_a_cell_of_the_report_is_no_formula(hostile, journal, tmp_path, rows):
     for row in table:
         assert not any(cell.lstrip().startswith(tuple("=+-@＝")) for cell in row.values())
         assert row["sandbox"] == UNSAFE
+
+
+def test_a_table_of_marks_takes_names_of_any_file_system(line, tmp_path, rows):
+    write_marks([line("caf\udce9")], Assignment.of_lessons(["02"]), tmp_path / "m.csv")
+    assert rows(tmp_path / "m.csv")[0]["id"] == "caf?"
 
 
 def test_each_row_says_which_sandbox_it_comes_from(line, journal, tmp_path, rows):
