@@ -1,6 +1,5 @@
 """Reading a journal again: the lines that count, one for each student, with all that pages are made of."""
 
-import csv
 import json
 import math
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 from attnlib import __version__
 from attnlib.marking.results import harmless, number
+from attnlib.marking.tables import Table
 
 LINE = {"id": str, "assignment": str, "sandbox": str, "error": str, "points": float, "of": float}
 LINE |= {"exercises": list, "code": dict}
@@ -102,15 +102,11 @@ def fits(value: Any, kind: type) -> bool:
 
 def read_rows(marks: Path) -> dict[str, dict]:
     """The rows of a table of marks by id."""
-    try:
-        with marks.open(encoding="utf-8-sig", newline="") as file:
-            rows = list(csv.DictReader(file))
-    except UnicodeDecodeError:
-        rows = [{}]
-    if lacks := [name for name in COLUMNS if any(row.get(name) is None for row in rows)]:
+    rows = Table.read(marks.read_bytes(), str(marks)).rows()
+    if lacks := [name for name in COLUMNS if any(name not in row for row in rows)]:
         raise ValueError(
             f"{marks}, beside the journal, has no {', '.join(lacks)} in each row; expected the table that `attnlib mark` "
-            "wrote, which says which lines count. Run the same `attnlib mark` again: it writes the table anew"
+            f"wrote, which says which lines count. Move {marks.name} elsewhere: the last line of each student counts then"
         )
     return {row["id"]: row for row in rows}
 

@@ -64,18 +64,15 @@ def read_marks(path: Path) -> dict[str, Mark]:
         hint = f". Try {beside}" if beside != path and beside.is_file() else ""
         raise ValueError(f"{path} has no columns id and points in its first line; expected {wanted}{hint}")
     marks = {}
-    for place in range(1, len(table)):
-        row = dict(zip(table.heads, table.fields(place)))
-        if not any(row.values()):
-            continue
+    for row in table.rows():
         try:
             points = row["points"].strip().replace(",", ".")  # a table calculator may have saved it so
             if not math.isfinite(float(points)):
                 raise ValueError
         except (KeyError, ValueError):
-            raise ValueError(f"row {place + 1} of {path} has no points that are a number; expected {wanted}") from None
+            raise ValueError(f"{path} has no points that are a number for {row['id']!r}; expected {wanted}") from None
         if not (student := key(row["id"])):
-            raise ValueError(f"row {place + 1} of {path} has no id; expected {wanted}")
+            raise ValueError(f"{path} has a row without an id, with {points} points; expected {wanted}")
         if student in marks:
             raise ValueError(f"{path} has two rows for {row['id']!r}; keep one")
         others = {name: row.get(name, "") for name in ("of", "error", "sandbox")}

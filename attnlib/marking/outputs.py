@@ -36,10 +36,8 @@ def run_pages(options: argparse.Namespace) -> int:
     from attnlib.marking.report import write_report
 
     write = {"feedback": write_feedback, "report": write_report}[options.command]
-    to, journal = options.to.resolve(), options.journal.resolve()
-    made = {to, to.with_suffix(".csv")} if options.command == "report" else {to}
-    if made & {journal, journal.with_suffix(".csv")}:
-        raise ValueError(f"--to {options.to} would take the place of the marks; try --to {PAGES[options.command][1]}")
+    made = [options.to, options.to.with_suffix(".csv")] if options.command == "report" else [options.to]
+    keep(options.journal, made, PAGES[options.command][1])
     entries = read_entries(options.journal)
     print(write(entries, options.to, options.replace))
     return 0
@@ -68,6 +66,7 @@ def run_lms(options: argparse.Namespace) -> int:
     from attnlib.marking.lms import fill, read_marks
     from attnlib.marking.writing import whole
 
+    keep(options.marks, [options.to], "filled.csv")
     with whole(options.to, options.replace) as part:
         marks = read_marks(options.marks)
         done = fill(options.export.read_bytes(), marks, options.id_column, options.grade_column)
@@ -84,6 +83,12 @@ def run_lms(options: argparse.Namespace) -> int:
         if names:
             print(f"{len(names)} {what}: {', '.join(map(printable, names))}")
     return 1 if done.without_marks or done.without_row or done.kept else 0
+
+
+def keep(marks: Path, made: list[Path], other: str) -> None:
+    """ValueError if what is made would take the place of the table of marks or its journal, whatever is asked for."""
+    if {marks.resolve().with_suffix(suffix) for suffix in (".csv", ".jsonl")} & {path.resolve() for path in made}:
+        raise ValueError(f"--to {made[0]} would take the place of the marks; try --to {other}")
 
 
 def printable(text: str) -> str:

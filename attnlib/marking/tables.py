@@ -87,6 +87,11 @@ class Table:
         """The fields of a row; row 0 is the head."""
         return [plain(raw) for raw in self.pieces[place][::2]]
 
+    def rows(self) -> list[dict[str, str]]:
+        """The rows by head, without empty ones; of a row that is too short, the fields that it has."""
+        rows = [self.fields(place) for place in range(1, len(self))]
+        return [dict(zip(self.heads, fields)) for fields in rows if any(fields)]
+
     def put(self, place: int, column: int, value: str) -> None:
         """Change a cell; it is quoted if it was, or if it has to be."""
         row = self.pieces[place]

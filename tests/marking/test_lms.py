@@ -44,6 +44,16 @@ def test_unknown_students_are_named_and_nothing_is_overwritten(tmp_path, capsys)
     assert (tmp_path / "f.old.csv").read_text(encoding="utf-8") == "edited by hand"
 
 
+@pytest.mark.parametrize("to", ["marks.csv", "marks.jsonl"])
+def test_the_marks_are_never_replaced(to, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "e.csv").write_text(MOODLE, encoding="utf-8")
+    (tmp_path / "marks.csv").write_text("id,points\nana,3\n", encoding="utf-8")
+    assert main(["lms", "e.csv", str(tmp_path / "marks.csv"), "--to", to, "--replace"]) == 2
+    assert "would take the place of the marks; try --to filled.csv" in capsys.readouterr().err
+    assert {path.name for path in tmp_path.iterdir()} == {"e.csv", "marks.csv"}
+
+
 # Canvas puts rows above the students, and the student that an instructor tries the course with below them.
 CANVAS_CLASS = (
     "Student,ID,SIS User ID,SIS Login ID,Section,Final project (101),Assignments Current Score,Assignments Final Score,"
@@ -313,10 +323,10 @@ def test_files_that_are_no_text(data, said, place, tmp_path, capsys):
         ('{"id": "a", "points": 1}\n', "no columns id and points in its first line"),
         ("", "is empty"),
         ("id,points\n", "has no rows"),
-        ("id,points\nana,much\n", "row 2"),
-        ("id,points\nana,nan\n", "row 2"),
-        ("id,points\nana\n", "row 2"),
-        ("id,points\n,3\n", "row 2 of"),
+        ("id,points\nana,much\n", "no points that are a number for 'ana'"),
+        ("id,points\nana,nan\n", "no points that are a number for 'ana'"),
+        ("id,points\nana\n", "no points that are a number for 'ana'"),
+        ("id,points\n,3\n", "a row without an id"),
         ("id,points\nana,3\nANA,3\n", "two rows for 'ANA'"),
     ],
 )

@@ -261,6 +261,14 @@ def test_an_interrupt_leaves_what_was_there_and_nothing_else(command, interrupt,
     assert written(tmp_path) == before
 
 
+def test_a_table_that_a_table_calculator_saved_still_says_which_lines_count(line, journal, tmp_path):
+    path = journal(line("a", points=1.0), line("a"), "b")
+    table = "id;points;of;sandbox\r\na;1;2;sandbox: unshare\r\n"
+    path.with_suffix(".csv").write_text(table, encoding="utf-16", newline="")
+    assert main(["feedback", str(path), "--to", str(tmp_path / "f")]) == 0
+    assert list(written(tmp_path / "f")) == ["a.html"] and "1 of 2 points" in written(tmp_path / "f")["a.html"]
+
+
 def test_an_empty_folder_may_be_used(journal, tmp_path):
     (tmp_path / "f").mkdir()
     assert main(["feedback", str(journal("a")), "--to", str(tmp_path / "f")]) == 0
@@ -372,7 +380,7 @@ def test_a_file_that_is_not_there_or_a_folder(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     "table, said",
-    [("id;points\na;2\n", "has no id, points, of, sandbox"), ("id,points,of,sandbox\nz,2,2,s\n", "no student of")],
+    [("id;points\na;2\n", "has no of, sandbox in each row"), ("id,points,of,sandbox\nz,2,2,s\n", "no student of")],
 )
 def test_a_table_beside_the_journal_that_is_not_its_own(table, said, journal, tmp_path, capsys):
     path = journal("a")
