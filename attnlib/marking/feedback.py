@@ -21,7 +21,7 @@ NEXT = {  # by status, before the link to the lesson; "case" is a wrong answer w
     "not judged": "look for a cell that takes very long, and take it out. The exercise is in",
 }
 UNREADABLE = (
-    "Next: open your notebook in JupyterLab, run it, save it, and hand in the file that ends in .ipynb. If it does not open, "
+    "<strong>Next:</strong> open your notebook in JupyterLab, run it, save it, and hand in the file that ends in .ipynb. If it does not open, "
     "ask your instructor."
 )
 
