@@ -52,11 +52,13 @@ def page(title: str, body: str, sandbox: str, heading: str = "") -> str:
     title, sandbox : text
     body, heading : HTML; the heading is the title, if left out
     """
-    unsafe = ' class="unsafe"' if sandbox.startswith("UNSAFE") else ""
+    safe = not sandbox.startswith("UNSAFE")
+    how = f"<p>Each answer was run on inputs drawn anew ({escaped(sandbox)}).</p>"
+    how = how if safe else f'<p class="unsafe">{escaped(sandbox)}</p>'
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
         f'content="width=device-width,initial-scale=1"><title>{escaped(title)}</title><style>{STYLE}</style></head>'
-        f"<body><main><h1>{heading or escaped(title)}</h1>\n<p{unsafe}>{escaped(sandbox)}</p>\n{body}\n</main></body>"
+        f"<body><main><h1>{heading or escaped(title)}</h1>\n{how}\n{body}\n</main></body>"
         "</html>\n"
     )
 
