@@ -585,3 +585,60 @@ def test_maps_of_another_kind_are_refused(maps, mask, words):
     with pytest.raises(ValueError) as error:
         doctor.weights(maps, mask)
     assert all(word in str(error.value) for word in words), error.value
+
+
+# Layers and models of Hugging Face ------------------------------------------------------------------------------------
+
+SMALL = {"hidden_size": 32, "num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 64, "vocab_size": 50}
+
+
+@pytest.fixture(scope="module")
+def transformers():
+    found = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    return found
+
+
+def faults(report):
+    return [finding.fault for finding in report.findings]
+
+
+def test_layers_that_could_have_a_context_and_have_none_are_examined_without(transformers):
+    from transformers.models.bert.modeling_bert import BertLayer
+    from transformers.models.gpt2.modeling_gpt2 import GPT2Block
+
+    gpt = transformers.GPT2Config(n_embd=32, n_head=4, n_layer=2, vocab_size=50, attn_implementation="eager")
+    bert = transformers.BertConfig(**SMALL, attn_implementation="eager")
+    for layer in (BertLayer(bert), GPT2Block(gpt, layer_idx=0)):
+        report = doctor.examine(layer)
+        assert faults(report) == ["fully masked row gives NaN"] and not failures(report)  # of −inf, which is added
+        assert len(report.passed) >= 13 and "`hidden_states`" in report.assumed[0]
+        assert any("attention_mask: [batch, 1, 1, n_key], added to the scores" in line for line in report.assumed)
+
+
+def test_whole_models_are_given_vectors_in_place_of_ids(transformers):
+    llama = transformers.LlamaConfig(**SMALL, num_key_value_heads=2)
+    gpt = transformers.GPT2Config(n_embd=32, n_head=4, n_layer=2, vocab_size=50, bos_token_id=0, eos_token_id=0)
+    for model, causal in ((transformers.LlamaModel(llama), True), (transformers.GPT2Model(gpt), True)):
+        report = doctor.examine(model, causal=causal)
+        assert report.healthy and not failures(report), report
+        assert "`inputs_embeds`" in report.assumed[0] and len(report.passed) >= 13
+    report = doctor.examine(transformers.BertModel(transformers.BertConfig(**SMALL)))
+    (finding,) = report.findings  # what is returned first does not hang on the pooler
+    assert finding.seen == "2 of 38 parameters get none: `pooler.dense.weight`, `pooler.dense.bias`"
+
+
+def test_a_dropout_whose_rate_is_read_elsewhere_is_used_and_one_that_is_not_is_not():
+    class Functional(BASE.Attention):
+        def __init__(self, reads):
+            super().__init__()
+            self.attn_dropout, self.after, self.reads = nn.Dropout(0.3), nn.Dropout(0.1), reads
+
+        def forward(self, x, mask=None):
+            rate = self.attn_dropout.p if self.reads else 0.0
+            x = torch.nn.functional.dropout(x, rate, self.training)
+            return self.after(super().forward(x, mask))
+
+    assert doctor.examine(Functional(reads=True)).healthy
+    (finding,) = doctor.examine(Functional(reads=False)).findings
+    assert finding.seen == "1 of 2 dropouts are never called: `attn_dropout`"

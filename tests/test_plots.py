@@ -80,6 +80,12 @@ def test_curves(ax, said):
     assert len(styles) == 2  # told apart without colour
 
 
+def test_a_curve_is_drawn_exactly_also_where_its_sentence_is_rounded(ax, said):
+    plots.curves([0, 1], {"loss": [0.713, 0.289]}, ax, xlabel="step", ylabel="loss", said_to=0.05)
+    assert said() == "Curves, loss to 0.05 by step: loss: 0.70 at 0, 0.30 at 1."
+    assert ax.lines[0].get_ydata().tolist() == [0.713, 0.289]
+
+
 def test_intervals(ax, said):
     plots.intervals({"one": (80.0, 82.0, 84.0), "other": (84.5, 85.0, 85.5)}, ax, xlabel="accuracy in %")
     assert said() == "Bars, accuracy in %, mean and interval: other 85.0 (84.5 to 85.5); one 82.0 (80.0 to 84.0)."

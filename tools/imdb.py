@@ -3,7 +3,7 @@
 It may be stopped at any moment, and goes on where it was: finished runs are in the file, and of a run that was broken off
 there is a checkpoint in build/imdb. Two runs go side by side, with one thread each. Every network gets the same 20,000
 reviews, the same number of epochs, the same optimiser and schedule; only what the name says is different. What was tried to
-get there is told in lesson 11: only on validation data.
+get there is told in lesson 11: only on validation data. To measure all anew, move results/imdb.csv away first.
 """
 
 import argparse
@@ -74,6 +74,9 @@ CONFIGURATIONS = {
     "attention, 256 words": Configuration(length=256),
     "attention, bfloat16": Configuration(training={"bf16": True}),
     "best attention": Configuration(length=256, both_ends=True, model={"n_pairs": 100_003}),
+    "bag of embeddings, 4 epochs": Configuration(BagOfEmbeddings, training={"epochs": 4}),  # is the budget too small?
+    "LSTM, 4 epochs": Configuration(LSTMClassifier, training={"epochs": 4}),
+    "attention, 4 heads, 4 epochs": Configuration(training={"epochs": 4}),
 }
 DATA: dict = {}  # of this process
 

@@ -4,13 +4,14 @@ Everything is guessed from the names of parameters and attributes, then tried. W
 """
 
 import inspect
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
-from attnlib.doctor.reading import TARGETS
+from attnlib.doctor.reading import TARGETS, parameters_of
 from attnlib.doctor.returned import parts_of
 
 
@@ -117,8 +118,10 @@ class Subject:
         return self.numpy_or_not(torch.ones(self.batch, *shapes[self.empty_mask], dtype=torch.bool))
 
     def apply(self, named: dict) -> object:
-        """The call itself, by position for the sequences, by name for the rest."""
-        several = [named.pop(name) for name in self.names]
+        """The call itself, by position for the sequences that stand in front, by name for the rest."""
+        places = [each.name for each in parameters_of(self.layer)] or self.names
+        in_front = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(self.names, places))
+        several = [named.pop(name) for name, _ in in_front]
         return self.layer(*several, **named)
 
     def one_by_one(self, given: list[Tensor], masks: dict[str, Tensor]) -> tuple:

@@ -3,9 +3,11 @@
 import torch
 from torch import nn
 
+from attnlib.doctor.calling import Subject
 from attnlib.doctor.chart import OVER_BATCH, Chart
 from attnlib.doctor.conventions import LENGTHS
 from attnlib.doctor.mechanism import watch
+from attnlib.doctor.reading import EMBEDDED
 from attnlib.doctor.report import Finding, NotExamined, Passed, found
 from attnlib.doctor.seeing import size_of
 
@@ -65,7 +67,7 @@ def dropout_probe(chart: Chart) -> list:
                 "dropout never applied", probe, f"rate {found_rates[0]}, yet two calls in training differ by {gap:.1f}"
             )
         ]
-    unused = [name for name in layers if name not in called and not in_torch(subject.layer, name)]
+    unused = [name for name in layers if name not in called and not rate_is_read(chart.subject, layers[name])]
     if unused and not any(call.rate for call in busy.calls):  # the fused attention drops by itself
         return [
             found(
@@ -105,10 +107,18 @@ def kept_ratios(calm, busy) -> float | None:
     return float(ratios.mean()) if float(ratios.max() - ratios.min()) < 1e-6 else None
 
 
-def in_torch(layer: nn.Module, name: str) -> bool:
-    """Whether a dropout stands in one of PyTorch's own layers, which may use its rate without calling it."""
-    parent = layer.get_submodule(name.rpartition(".")[0])
-    return type(parent).__module__.startswith("torch.nn")
+def rate_is_read(subject: Subject, dropout: nn.Dropout) -> bool:
+    """Whether a layer drops at the rate of a dropout that it never calls: whether another rate changes what it says."""
+    sequences, rate, outputs = subject.inputs(), dropout.p, []
+    subject.layer.train()
+    try:
+        for dropout.p in (0.0, 0.9):
+            torch.manual_seed(0)  # inside fork_rng: the caller's generator is not touched
+            outputs.append(subject.run(*sequences)[0])
+    finally:
+        dropout.p = rate
+        subject.layer.eval()
+    return not torch.equal(*outputs)
 
 
 def training_probe(chart: Chart) -> list:
@@ -142,6 +152,12 @@ def training_probe(chart: Chart) -> list:
     return [Passed(probe, f"changes at most {gap:.0e}")]
 
 
+def passed_by(subject: Subject) -> list[nn.Parameter]:
+    """Parameters of the embedding of tokens, where a whole model is given vectors in place of ids."""
+    embedding = getattr(subject.layer, "get_input_embeddings", lambda: None)()
+    return list(embedding.parameters()) if subject.names[0] in EMBEDDED and isinstance(embedding, nn.Module) else []
+
+
 def gradient_probe(chart: Chart) -> list:
     """Gradients reach every parameter, and stay finite with a row that may attend to nothing."""
     subject, probe = chart.subject, "gradients"
@@ -150,7 +166,8 @@ def gradient_probe(chart: Chart) -> list:
     results: list = []
     sequences = [each.requires_grad_() for each in subject.inputs()]
     parameters = dict(subject.layer.named_parameters()) if subject.is_module else {}
-    parameters = {name: each for name, each in parameters.items() if each.requires_grad}
+    stood_in_for = {id(each) for each in passed_by(subject)}
+    parameters = {n: each for n, each in parameters.items() if each.requires_grad and id(each) not in stood_in_for}
     output = subject.run(*sequences)[0]
     if not output.requires_grad:
         return [found("no gradient", probe, f"the result is cut off from {len(parameters)} parameters and the input")]

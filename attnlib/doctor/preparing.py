@@ -16,14 +16,39 @@ from attnlib.doctor.reading import (
     required_masks,
     tries,
     unlike_others,
+    without_context,
 )
 from attnlib.doctor.returned import arrays_in
 from attnlib.doctor.seeing import reach
 
 
 def prepare(layer: Callable, options: dict) -> tuple[Subject | None, Exception | None]:
-    """A subject whose call works, or None and the error of the likeliest call."""
-    kind, names, masks, weights = read_signature(layer)
+    """A subject whose call works, or None and the error of the likeliest call.
+
+    Some layers take a context in their signature and do nothing with it, unless they were made for that.
+    """
+    subject, error = first_call(layer, options, read_signature(layer))
+    if options["call"] is None and (alone := without_context(layer)) and not (subject and hears_context(subject)):
+        other, _ = first_call(layer, options, alone)
+        subject, error = (subject, error) if other is None else (other, None)
+    return subject, error
+
+
+def hears_context(subject: Subject) -> bool:
+    """Whether another context gives another answer."""
+    if not subject.cross:
+        return True
+    x, context = subject.inputs()
+    with torch.no_grad():
+        one, other = (subject.run(x, each)[0] for each in (context, subject.inputs()[1]))
+    return not torch.equal(one, other)
+
+
+def first_call(
+    layer: Callable, options: dict, signature: tuple[str, list[str], list[str], str | None]
+) -> tuple[Subject | None, Exception | None]:
+    """The same, if the layer is called as this reading of its signature says."""
+    kind, names, masks, weights = signature
     call = options["call"]
     if call is not None:
         count = len(inspect.signature(call).parameters)

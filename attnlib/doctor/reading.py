@@ -12,6 +12,7 @@ CONTEXTS = (
     "context memory encoder_output encoder_outputs encoder_hidden_states enc_output enc_out enc source kv"
 ).split()
 TARGETS = ("tgt", "target", "trg", "y", "decoder_input", "decoder_inputs")  # second, but they ask
+EMBEDDED = ("inputs_embeds", "input_embeds")  # what stands in for the ids of tokens, in whole models of Hugging Face
 MASKS = ("mask", "keep", "valid", "allowed", "visible", "length", "attn_bias", "attention_bias")
 WEIGHTS = (
     "return_weights",
@@ -72,6 +73,8 @@ def read_signature(layer: Callable) -> tuple[str, list[str], list[str], str | No
     names = [each.name for each in parameters]
     masks = [name for name in names if is_mask(name)]
     weights = next((name for name in names if name in WEIGHTS), None)
+    if embedded := [name for name in names if name in EMBEDDED]:
+        return "self", embedded[:1], masks, weights
     positional = [each for each in parameters if each.kind != each.KEYWORD_ONLY and each.name not in masks]
     if len(positional) >= 3 and positional[1].name.lower() in KEYS and positional[2].name.lower() in VALUES:
         return "qkv", [each.name for each in positional[:3]], masks, weights
@@ -81,6 +84,15 @@ def read_signature(layer: Callable) -> tuple[str, list[str], list[str], str | No
     if len(needed) == 3:
         return "qkv", [each.name for each in needed], masks, weights
     return "self", [each.name for each in positional[:1]] or ["x"], masks, weights
+
+
+def without_context(layer: Callable) -> tuple[str, list[str], list[str], str | None] | None:
+    """The signature, read as if it had no context; None if it has none, or insists on it."""
+    kind, names, masks, weights = read_signature(layer)
+    optional = [each.name for each in parameters_of(layer) if each.default is not each.empty]
+    if kind != "context" or names[1] not in optional:
+        return None
+    return "self", names[:1], masks, weights
 
 
 def required_masks(layer: Callable) -> list[str]:

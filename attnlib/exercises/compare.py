@@ -168,6 +168,18 @@ def unpacked(value: Any, expected: Any) -> Any:
     return tuple(value) if numbers and type(value) is np.ndarray and value.ndim == 1 else value
 
 
+def whole(outcome: Outcome, case: Case) -> tuple | list | None:
+    """All results of a call that should have several, or None if there are not as many."""
+    value = unpacked(outcome.value, case.expected)
+    return value if type(value) in (tuple, list) and len(value) == len(case.expected) else None
+
+
+def part_faults(case: Case, outcome: Outcome, view: Callable | None = None) -> list[str]:
+    """What is wrong with each of several results."""
+    parts = zip(whole(outcome, case), case.expected)
+    return [fault(view, case._replace(expected=want), outcome._replace(value=got)) for got, want in parts]
+
+
 def same_type(answer: np.ndarray, expected: np.ndarray) -> bool:
     """Floating, whole or boolean like the expected result; where that is float16 or float32, exactly its dtype."""
     if str(expected.dtype) in TOLERANCE:
@@ -192,13 +204,8 @@ def fault(view: Callable | None, case: Case, outcome: Outcome) -> str:
         return "error"
     if outcome.value is None:
         return "nothing"
-    outcome = outcome._replace(value=unpacked(outcome.value, case.expected))
     if isinstance(case.expected, tuple):
-        if type(outcome.value) not in (tuple, list) or len(outcome.value) != len(case.expected):
-            return "shape"
-        parts = zip(outcome.value, case.expected)
-        faults = [fault(view, case._replace(expected=want), outcome._replace(value=got)) for got, want in parts]
-        return next(filter(None, faults), "")
+        return "shape" if whole(outcome, case) is None else next(filter(None, part_faults(case, outcome, view)), "")
     if exact(case.expected):
         return exact_fault(outcome.value, case.expected) or ("changed" if outcome.changed else "")
     answer, expected = plain(outcome.value), plain(case.expected)

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from attnlib.exercises import wording
-from attnlib.exercises.compare import Case, Outcome, agree, exact, fault, run
+from attnlib.exercises.compare import Case, Outcome, exact, fault, run
+from attnlib.exercises.explaining import explain
 
 OURS = "Until it is right, the cells below use the course's own."
 
@@ -49,6 +50,7 @@ class Exercise:
     accepts: list[Callable] = field(default_factory=list)  # other right answers
     view: Callable | None = None  # view(result, *args): what is compared, where many results are right
     call: Callable | None = None  # call(answer, *args): how an answer is called, where it is no function of arrays
+    results: tuple[str, ...] = ()  # what each of several results is, where it is `call` that makes them several
 
     def ladder(self, seed: int = 0) -> list[Case]:
         """The cases, each with its expected result."""
@@ -110,7 +112,7 @@ def judge(exercise: Exercise, answer: Callable, seed: int = 0) -> Verdict:
     kind, case, outcome = faults[failing], cases[failing], outcomes[failing]
     known, everywhere = explain(exercise, cases, outcomes, faults)
     lines = [f"{name}: not yet. {wording.describe(exercise, answer, case, outcome, kind)}"]
-    looks = "This is what comes of" if everywhere else "It looks like"
+    looks = "This is what comes of" if everywhere else "It looks like" if len(known) == 1 else "It may be"
     lines += [f"{looks}: {mistake.name}. {mistake.hint}" for mistake in known]
     if kind != "changed":
         lines += [f"Right in {faults.count('')} of {len(cases)} cases; the simplest that is not: {case.name}."]
@@ -119,36 +121,6 @@ def judge(exercise: Exercise, answer: Callable, seed: int = 0) -> Verdict:
     if kind != "changed" and (place := next((i for i, o in enumerate(outcomes) if o.changed), None)) is not None:
         lines += ["Besides, " + wording.changed_input(exercise, answer, cases[place], outcomes[place])]
     return Verdict("not yet", "\n".join([*lines, OURS]) + printed, known, case)
-
-
-def explain(
-    exercise: Exercise, cases: list[Case], outcomes: list[Outcome], faults: list[str]
-) -> tuple[tuple[Mistake, ...], bool]:
-    """The known mistakes that explain a wrong answer, and whether they do so in every case.
-
-    A mistake explains an answer if both are right before the first failing case and agree on it and on one more, if more
-    fail. Of several, the one that agrees on most later cases counts; equals are named together.
-    """
-    failing = next(i for i, kind in enumerate(faults) if kind)
-    if faults[failing] in ("nothing", "changed"):
-        return (), False
-    agreed: dict[int, int] = {}
-    for number, mistake in enumerate(exercise.mistakes):
-        for way in (mistake.wrong, *mistake.also):
-            earlier = (fault(exercise.view, case, exercise.run(way, case)) for case in cases[:failing])
-            if any(kind not in ("", "changed") for kind in earlier):
-                continue  # wrong where the answer is still right
-            case, theirs = cases[failing], exercise.run(way, cases[failing])
-            wrong = fault(exercise.view, case, theirs) not in ("", "changed")
-            if wrong and agree(exercise.view, case, outcomes[failing], theirs):  # its later cases are of interest
-                later = zip(cases[failing + 1 :], outcomes[failing + 1 :])
-                same = 1 + sum(agree(exercise.view, case, mine, exercise.run(way, case)) for case, mine in later)
-                agreed[number] = max(agreed.get(number, 0), same)
-    most = max(agreed.values(), default=0)
-    if most < 2 and most < len(cases) - failing:
-        return (), False  # one coincidence is not an explanation
-    known = tuple(exercise.mistakes[number] for number, count in agreed.items() if count == most)
-    return known[:3], most == len(cases) - failing
 
 
 class Checker:

@@ -240,13 +240,14 @@ def step_cases(rng):
     after = _by_hand(embedding, classify)
     first = random(4, 3), random(3, 3), *texts(4, [3, 3, 3]), np.array([0, 1, 2])
     padded = random(5, 3), random(3, 2), *texts(5, [4, 1, 2]), np.array([1, 0, 1])
+    long = 3 * padded[0], 3 * padded[1]
     filled = random(5, 2), random(2, 3), *texts(5, [2, 3, 2, 1]), np.array([2, -100, 0, -100])
     return [
         Case("one text of one word, by hand", (embedding, classify, *one, still, 1.0), after),
         Case("square: 3 texts, 3 words, 3 classes", (*first, still, 0.5)),
         Case("padded texts, two classes", (*padded, still, 0.5)),
         Case("two texts that only fill the batch", (*filled, still, 0.5)),
-        Case("long gradients, clipped to 0.1", (3 * padded[0], 3 * padded[1], *padded[2:], 0.1, 1.0)),
+        Case("long gradients, clipped to 0.1", (long[0].round(1), long[1].round(1), *padded[2:], 0.1, 1.0)),
         Case(
             "certain and wrong: large logits",
             (np.full((3, 2), 6.0), np.array([[5.0, 0.0], [5.0, 0.0]]), *one[:2], np.array([1]), still, 0.1),
@@ -913,6 +914,7 @@ check = Checker(
             mistakes=step_mistakes,
             accepts=[_clear_afterwards, _step(_loss_by_hand), _step(how=_clip_by_hand)],
             call=call_train_step,
+            results=("the losses of two steps", "the vectors of words after them", "the map `classify` after them"),
         ),
         Exercise(
             "evaluate",
@@ -922,6 +924,7 @@ check = Checker(
             mistakes=evaluation_mistakes,
             accepts=[_put_back],
             call=call_evaluate,
+            results=("the share of right answers", "1 if gradients were recorded, 0 if not"),
         ),
         Exercise(
             "confidence_interval",

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlib.exercises.compare import Case, Outcome, Unfit, bare, exact, fault, items, plain, seen, text_of
+from attnlib.exercises.compare import Case, Outcome, Unfit, bare, exact, items, part_faults, plain, seen, text_of, whole
 
 
 def describe(exercise: Any, answer: Callable, case: Case, outcome: Outcome, kind: str) -> str:
@@ -46,7 +46,7 @@ def describe(exercise: Any, answer: Callable, case: Case, outcome: Outcome, kind
         wanted = f"a plain NumPy array of {expected.dtype}"
         wanted = wanted if expected.ndim else article(type(expected.item()).__name__)
         return f"It returns {kind_of(outcome.value)}; expected {wanted}."
-    return "The shape is right, the numbers are not."
+    return "The shape is right, the numbers are not." if expected.ndim else "The number is not right."
 
 
 def number_of(n: int) -> str:
@@ -103,28 +103,42 @@ def with_items(value: Any, plainly: Any) -> str:
 
 def describe_part(exercise: Any, answer: Callable, case: Case, outcome: Outcome) -> str:
     """The same for several results: how many there should be, or what is wrong with the first wrong one."""
-    if type(outcome.value) not in (tuple, list) or len(outcome.value) != len(case.expected):
+    parts = whole(outcome, case)
+    if parts is None:
         return f"It returns {article(type(outcome.value).__name__)}; expected {len(case.expected)} results."
-    for number, (got, want) in enumerate(zip(outcome.value, case.expected), start=1):
-        part, result = case._replace(expected=want), outcome._replace(value=got)
-        if kind := fault(None, part, result):
-            return f"Result {number} of {len(case.expected)}: {describe(exercise, answer, part, result, kind)}"
-    return "The numbers are not right."
+    place, kind = next((i, kind) for i, kind in enumerate(part_faults(case, outcome)) if kind)
+    which = (
+        f"Result {place + 1} of {len(parts)}"
+        if not exercise.results
+        else exercise.results[place][:1].upper() + exercise.results[place][1:]
+    )
+    part, result = case._replace(expected=case.expected[place]), outcome._replace(value=parts[place])
+    return f"{which}: {describe(exercise, answer, part, result, kind)}"
 
 
 def example(exercise: Any, case: Case, outcome: Outcome) -> list[str]:
-    """The input, ready to be copied, then yours and the expected result."""
+    """The input, ready to be copied, then yours and the expected result; of several named results those that are wrong."""
     view, make = exercise.view, "np.array" if exercise.call is None else "torch.tensor"
     rows = [f"{name} = {literal(arg, make)}" for name, arg in zip(exercise.parameters, case.args)]
     got, expected = None if exact(case.expected) else plain(outcome.value), case.expected
-    if got is not None and not isinstance(expected, tuple):
+    parts = whole(outcome, case) if isinstance(expected, tuple) else None
+    if parts is not None and exercise.results:
+        wrong = [i for i, kind in enumerate(part_faults(case, outcome)) if kind]
+        shown = [row for i in wrong for row in (f"{exercise.results[i]}:", *both(parts[i], expected[i]))]
+        return ["  " + row for row in rows + shown]
+    if parts is not None:
+        got = tuple(parts)
+    elif got is not None and not isinstance(expected, tuple):
         got, expected = seen(view, case, got), seen(view, case, expected)
     if view is not None:
         rows.append(f"compared: {view.__doc__.splitlines()[0]}")
-    got = outcome.value if got is None else got
+    return ["  " + row for row in rows + both(outcome.value if got is None else got, expected)]
+
+
+def both(got: Any, expected: Any) -> list[str]:
+    """Yours and the expected result, with as many digits as it takes to see a difference."""
     digits = 4 if brief(got) != brief(expected) else 12
-    rows += [f"yours:    {brief(got, digits)}", f"expected: {brief(expected, digits)}"]
-    return ["  " + row for row in rows]
+    return [f"yours:    {brief(got, digits)}", f"expected: {brief(expected, digits)}"]
 
 
 def changed_input(exercise: Any, answer: Callable, case: Case, outcome: Outcome) -> str:

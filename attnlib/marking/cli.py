@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from attnlib import __version__
+from attnlib.marking.outputs import add_lms, add_pages, printable
 
 
 def parser() -> argparse.ArgumentParser:
@@ -15,8 +16,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True)
     add_assign(commands)
     add_mark(commands)
-    add_feedback(commands)
-    add_report(commands)
+    add_pages(commands)
     add_lms(commands)
     return top
 
@@ -128,77 +128,6 @@ def add_mark(commands: argparse._SubParsersAction) -> None:
     mark.set_defaults(run=run_mark)
 
 
-def add_feedback(commands: argparse._SubParsersAction) -> None:
-    """`attnlib feedback`."""
-    command = commands.add_parser("feedback", help="write a page for each student")
-    command.add_argument("journal", type=Path, help="the .jsonl beside the table of marks")
-    command.add_argument("--to", type=Path, default=Path("feedback"), help="folder")
-    command.set_defaults(run=run_feedback)
-
-
-def run_feedback(options: argparse.Namespace) -> int:
-    """Write the pages."""
-    from attnlib.marking.feedback import read_entries, write_feedback
-
-    entries = read_entries(options.journal)
-    write_feedback(entries, options.to)
-    print(f"{len(entries)} pages in {options.to}")
-    return 0
-
-
-def add_report(commands: argparse._SubParsersAction) -> None:
-    """`attnlib report`."""
-    command = commands.add_parser("report", help="write what the class has understood, for the instructor")
-    command.add_argument("journal", type=Path, help="the .jsonl beside the table of marks")
-    command.add_argument("--to", type=Path, default=Path("report.html"), help="page; a .csv goes beside it")
-    command.set_defaults(run=run_report)
-
-
-def run_report(options: argparse.Namespace) -> int:
-    """Write the page and the table."""
-    from attnlib.marking.feedback import read_entries
-    from attnlib.marking.report import write_report
-
-    if options.to.with_suffix(".csv") == options.journal.with_suffix(".csv") or options.to.suffix != ".html":
-        raise ValueError(f"--to {options.to} would hide the marks, or is no page; try --to report.html")
-    print(f"{options.to} and {write_report(read_entries(options.journal), options.to)}")
-    return 0
-
-
-def add_lms(commands: argparse._SubParsersAction) -> None:
-    """`attnlib lms`."""
-    command = commands.add_parser("lms", help="fill the export of Canvas, Moodle or Blackboard")
-    command.add_argument("export", type=Path, help="the file that the platform exported")
-    command.add_argument("marks", type=Path, help="the table of `attnlib mark`")
-    command.add_argument("--id-column", default="", help="its column with the ids; else guessed")
-    command.add_argument("--grade-column", default="", help="its column to fill; else guessed")
-    command.add_argument("--to", type=Path, required=True, help="new file to import")
-    command.set_defaults(run=run_lms)
-
-
-def run_lms(options: argparse.Namespace) -> int:
-    """Fill an export; 1 if someone is on one side only."""
-    from attnlib.marking.lms import fill, read_marks
-
-    marks = read_marks(options.marks)
-    done = fill(options.export.read_bytes(), marks, options.id_column, options.grade_column)
-    try:
-        with options.to.open("xb") as file:
-            file.write(done.data)
-    except FileExistsError:
-        raise ValueError(f"{options.to} is there already and is not overwritten; try another --to") from None
-    print(f"{done.filled} marks in {options.to}. Taken for: {done.guessed}.")
-    for what, names in (("in the export without marks", done.without_marks), ("marks without a row", done.without_row)):
-        if names:
-            print(f"{len(names)} {what}: {', '.join(map(printable, names))}")
-    return 1 if done.without_marks or done.without_row else 0
-
-
-def printable(text: str) -> str:
-    """A name for the terminal, without control characters."""
-    return "".join(letter for letter in text if letter.isprintable())
-
-
 def run_mark(options: argparse.Namespace) -> int:
     """Mark a folder; 0 when every submission has its line, however broken it is."""
     from attnlib.marking.assignment import Assignment
@@ -217,6 +146,7 @@ def run_mark(options: argparse.Namespace) -> int:
     from attnlib.marking.batch import mark_all
     from attnlib.marking.results import write_marks
     from attnlib.marking.submissions import find
+    from attnlib.marking.writing import aside
 
     names = [task.name for task in assignment.tasks]
     like = options.assignment.name if options.assignment else ""
@@ -225,7 +155,7 @@ def run_mark(options: argparse.Namespace) -> int:
         raise ValueError(f"no notebook in {options.submissions}: expected files that end in .ipynb, or a folder each")
     journal = options.to.with_suffix(".jsonl")
     if options.again and journal.exists():
-        journal.replace(journal.with_suffix(".jsonl.old"))
+        journal.rename(aside(journal))
     entries = mark_all(
         submissions,
         assignment,
@@ -256,7 +186,7 @@ def summary(entries: list[dict], path: Path) -> str:
     errors = [entry for entry in entries if entry["error"]]
     full = sum(entry["points"] == entry["of"] for entry in entries)
     lines = [f"{len(entries)} submissions, {full} with all points, {len(errors)} that could not be marked: {path}"]
-    lines += [f"  {entry['id']}: {entry['error']}" for entry in errors[:20]]
+    lines += [printable(f"  {entry['id']}: {entry['error']}") for entry in errors[:20]]
     label = entries[0]["sandbox"]
     if label.startswith("UNSAFE"):
         label += ". Students' code could read the solutions and change files; these marks prove little"
@@ -272,5 +202,6 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"attnlib {options.command}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\nStopped. The same command goes on where it was.", file=sys.stderr)
+        after = "goes on where it was" if options.command == "mark" else "begins anew; nothing was written"
+        print(f"\nStopped. The same command {after}.", file=sys.stderr)
         return 130

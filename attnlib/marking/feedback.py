@@ -1,122 +1,105 @@
-"""A page of feedback for each student, and what all pages share. No solution is in them, and everything is escaped."""
+"""A page of feedback for each student. No solution is in it, and everything is escaped."""
 
-import csv
-import html
-import json
 import re
-from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, metadata
+import unicodedata
+from itertools import groupby
 from pathlib import Path
 
-from attnlib.marking.assignment import NOTEBOOKS
-from attnlib.marking.results import harmless, number
+from attnlib.marking.pages import breakable, escaped, named, page, section
+from attnlib.marking.results import number
+from attnlib.marking.writing import whole
 
-STYLE = """:root{color-scheme:light dark}
-body{font:1rem/1.5 system-ui,sans-serif;max-width:60rem;margin:0 auto;padding:1rem;overflow-wrap:anywhere}
-pre{white-space:pre-wrap;border-left:.25rem solid;padding-left:.75rem}
-.wide{overflow-x:auto}table{border-collapse:collapse;overflow-wrap:normal}caption{text-align:left;font-weight:bold}
-th,td{border-bottom:1px solid;padding:.4rem .6rem;text-align:left;vertical-align:top}
-img{max-width:100%;height:auto;background:#fff}.unsafe{border:.25rem double;padding:.5rem;font-weight:bold}"""
+LONGEST = 200  # bytes of a file's name; most systems take 255
+RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(?![^. ])", re.IGNORECASE)  # on Windows these are devices
 
-
-def escaped(text: object) -> str:
-    """Text for HTML, without control characters."""
-    return html.escape(re.sub(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]", "", str(text)))
-
-
-def page(title: str, body: str, sandbox: str) -> str:
-    """A whole page: no scripts, nothing from elsewhere, and which sandbox the marks come from."""
-    label = (
-        f'<p class="unsafe">{escaped(sandbox)}</p>' if sandbox.startswith("UNSAFE") else f"<p>{escaped(sandbox)}</p>"
-    )
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
-        f'content="width=device-width,initial-scale=1"><title>{escaped(title)}</title><style>{STYLE}</style></head>'
-        f"<body><main><h1>{escaped(title)}</h1>\n{label}\n{body}\n</main></body></html>\n"
-    )
-
-
-def table(caption: str, heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table; cells are HTML already, heads and caption are text."""
-    top = "".join(f'<th scope="col">{escaped(head)}</th>' for head in heads)
-    lines = []
-    for first, *others in rows:
-        lines.append(f'<tr><th scope="row">{first}</th>' + "".join(f"<td>{cell}</td>" for cell in others) + "</tr>")
-    body = "\n".join(lines)
-    return (
-        f'<div class="wide" tabindex="0"><table><caption>{escaped(caption)}</caption>'
-        f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
-
-
-def section(lesson: str, name: str) -> str:
-    """A link to the section of the lesson that treats an exercise."""
-    try:
-        urls = metadata("attnlib").get_all("Project-URL") or []
-    except PackageNotFoundError:
-        urls = []
-    address = next((url.split(", ")[1] for url in urls if url.startswith("Repository")), "")
-    file = next((path.name for path in NOTEBOOKS.glob(f"{lesson}_*.ipynb")), "")
-    words = f"Lesson {escaped(lesson)}, section “Exercise: {escaped(name)}”"
-    return f'<a href="{escaped(f"{address}/blob/main/notebooks/{file}")}">{words}</a>' if address else words
-
-
-def read_entries(path: Path) -> list[dict]:
-    """The lines of a journal that count: one for each student.
-
-    Of several, the last one that says what the table of marks beside it says, else the last.
-    """
-    by_id: dict[str, list[dict]] = {}
-    for place, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            entry = json.loads(line)
-            by_id.setdefault(entry["id"], []).append(entry)
-        except (ValueError, KeyError, TypeError):
-            raise ValueError(
-                f"line {place} of {path} is no result; expected the .jsonl that `attnlib mark` wrote. Run `attnlib mark` "
-                "again: it mends a line that was cut."
-            ) from None
-    if not by_id:
-        raise ValueError(f"{path} is empty; expected the .jsonl that `attnlib mark` wrote")
-    marks = path.with_suffix(".csv")
-    if not marks.exists():
-        return [entries[-1] for entries in by_id.values()]
-    with marks.open(encoding="utf-8", newline="") as file:
-        rows = {row["id"]: row for row in csv.DictReader(file)}
-    chosen = []
-    for student, entries in by_id.items():
-        if row := rows.get(harmless(student)):
-            told = str(row["points"]), str(row["of"]), row["sandbox"]
-            same = [e for e in entries if (str(number(e["points"])), str(number(e["of"])), e["sandbox"]) == told]
-            chosen.append((same or entries)[-1])
-    return chosen
+NEXT = {  # by status, before the link to the lesson; "case" is a wrong answer with a failing case
+    "case": "run your answer on the numbers above, and find the first one that differs. Then change it, and run the check "
+    "again until it says right. What it needs is explained in",
+    "not yet": "mend what is named above, and run the check again until it says right. What it needs is explained in",
+    "not started": "write your answer in the place of the three dots, and run the check below it. It is explained in",
+    "missing": "hand in a notebook with the cell that defines it, and run that cell before you save. It is explained in",
+    "not judged": "look for a cell that takes very long, and take it out. The exercise is in",
+}
+UNREADABLE = (
+    "<strong>Next:</strong> open your notebook in JupyterLab, run it, save it, and hand in the file that ends in .ipynb. If it does not open, "
+    "ask your instructor."
+)
 
 
 def feedback(entry: dict) -> str:
     """The page of one student."""
     parts = [f"<p>{number(entry['points'])} of {number(entry['of'])} points.</p>"]
+    if entry.get("file"):
+        note = f" ({escaped(entry['note'])})" if entry.get("note") else ""
+        parts.append(f"<p>The file that was marked: {named(entry['file'])}{note}.</p>")
     if entry["error"]:
-        parts.append(f"<p>It could not be marked: {escaped(entry['error'])}.</p>")
-    for mark in entry["exercises"]:
-        points = f"{number(mark['points'])} of {number(mark['of'])} points"
-        parts.append(f"<h2>{escaped(mark['name'])}: {escaped(mark['status'])}, {points}</h2>")
-        parts.append(f"<pre>{escaped(mark['text'])}</pre>")
-        if mark["status"] != "right":
-            parts.append(f"<p>{section(mark['lesson'], mark['name'])}</p>")
-    return page(f"Feedback for {entry['id']}: {entry['assignment']}", "\n".join(parts), entry["sandbox"])
+        parts.append(f"<p>It could not be marked: {escaped(entry['error'])}.</p><p>{UNREADABLE}</p>")
+    parts.append(overview(entry["exercises"]))
+    parts += [exercise(place, mark) for place, mark in enumerate(entry["exercises"], 1)]
+    heading = f"Feedback for {named(entry['id'])}: {escaped(entry['assignment'])}"
+    title = f"Feedback for {entry['id']}: {entry['assignment']}"
+    return page(title, "\n".join(parts), entry["sandbox"], heading)
+
+
+def overview(marks: list[dict]) -> str:
+    """Which exercises are left to do, each with a link to its place on the page."""
+    left = [
+        f'<li><a href="#exercise-{place}">{breakable(mark["name"])}</a>: {escaped(mark["status"])}</li>'
+        for place, mark in enumerate(marks, 1)
+        if mark["status"] != "right"
+    ]
+    if not left:
+        return "<p>All exercises are right. Nothing is left to do.</p>" if marks else ""
+    return f"<p>Left to do: {len(left)} of {len(marks)} exercises.</p><ul>{''.join(left)}</ul>"
+
+
+def exercise(place: int, mark: dict) -> str:
+    """The verdict on one exercise, and what to do next."""
+    points = f"{number(mark['points'])} of {number(mark['of'])} points"
+    parts = [f'<h2 id="exercise-{place}">{breakable(mark["name"])}: {escaped(mark["status"])}, {points}</h2>']
+    said = mark["text"].removeprefix(f"{mark['name']}: ").removeprefix(f"{mark['status']}.").strip()
+    lines = (said[:1].upper() + said[1:]).split("\n")
+    for numbers, group in groupby(lines, key=lambda line: line.startswith("  ")):
+        if numbers:
+            parts.append("<pre>" + escaped("\n".join(line[2:] for line in group)) + "</pre>")
+        else:
+            parts += [f"<p>{escaped(line)}</p>" for line in group if line.strip()]
+    if mark["status"] != "right":
+        failing = mark["status"] == "not yet" and any(line.startswith("  ") for line in lines)
+        what = NEXT.get("case" if failing else mark["status"], "look again at")
+        parts.append(f"<p><strong>Next:</strong> {what} {section(mark['lesson'], mark['name'])}.</p>")
+    return "\n".join(parts)
 
 
 def file_name(student: str) -> str:
-    """A file name that stays in its folder."""
-    return re.sub(r"[^\w.@ ()-]", "_", student).lstrip(".")[:150] or "_"
+    """A file name, without its ending, that stays in its folder and that every system takes."""
+    letters = unicodedata.normalize("NFC", student)
+    name = "".join(c if c in ".@ ()-" or unicodedata.category(c)[0] in "LMN" else "_" for c in letters).lstrip(". ")
+    name = name.encode()[:LONGEST].decode(errors="ignore").rstrip(". ")
+    return f"_{name}" if RESERVED.match(name) or not name else name
 
 
-def write_feedback(entries: list[dict], folder: Path) -> None:
-    """A file for each student, which earlier feedback of the same name makes way for."""
-    names = [file_name(entry["id"]) for entry in entries]
-    folded = [name.casefold() for name in names]
-    if twice := [name for name, fold in zip(names, folded) if folded.count(fold) > 1]:
-        raise ValueError(f"two students would share the file {twice[0]}.html; rename one of their submissions")
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, entry in zip(names, entries):
-        (folder / f"{name}.html").write_text(feedback(entry), encoding="utf-8")
+def file_names(students: list[str]) -> list[str]:
+    """A file name for each student; of those that a system might take for one, all but the first get a number."""
+    taken: set[str] = set()
+    names = []
+    for student in students:
+        first = file_name(student)
+        tries = [first, *(f"{first} ({number})" for number in range(2, len(students) + 1))]
+        names.append(next(name for name in tries if folded(name) not in taken))
+        taken.add(folded(names[-1]))
+    return names
+
+
+def folded(name: str) -> str:
+    """What is the same for names that some system takes for one."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+
+
+def write_feedback(entries: list[dict], folder: Path, replace: bool = False) -> str:
+    """Write a page for each student into a new folder; returns a sentence on what is there now."""
+    with whole(folder, replace) as part:
+        part.mkdir()
+        for name, entry in zip(file_names([entry["id"] for entry in entries]), entries):
+            (part / f"{name}.html").write_text(feedback(entry), encoding="utf-8")
+    return f"{len(entries)} pages in {folder}"

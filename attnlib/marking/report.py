@@ -6,9 +6,12 @@ import io
 from collections import defaultdict
 from pathlib import Path
 
-from attnlib.marking.assignment import Assignment, Task
-from attnlib.marking.feedback import escaped, page, section, table
+import numpy as np
+
+from attnlib.marking.assignment import Assignment, Task, exercises_of
+from attnlib.marking.pages import escaped, named, page, section, stamp, table
 from attnlib.marking.results import alike, harmless, number
+from attnlib.marking.writing import whole
 
 
 def assignment_of(entries: list[dict]) -> Assignment | None:
@@ -24,93 +27,121 @@ def misconceptions(entries: list[dict]) -> list[dict]:
     Returns
     -------
     list of dict
-        With lesson, exercise, mistake, students (how many), hint.
+        With lesson, exercise, mistake, students (how many), hint, sandbox (of these students' marks).
     """
-    seen = defaultdict(set)
+    seen = defaultdict(dict)
     for entry in entries:
         for mark in entry["exercises"]:
             for mistake in mark["mistakes"]:
-                seen[mark["lesson"], mark["name"], mistake].add(entry["id"])
+                seen[mark["lesson"], mark["name"], mistake][entry["id"]] = entry
     rows = []
-    for (lesson, name, mistake), ids in sorted(seen.items(), key=lambda item: (-len(item[1]), item[0])):
-        hints = [known.hint for known in Task(lesson, name).exercise.mistakes if known.name == mistake]
-        row = {"lesson": lesson, "exercise": name, "mistake": mistake, "students": len(ids)}
-        rows.append(row | {"hint": hints[0] if hints else ""})
+    for (lesson, name, mistake), those in sorted(seen.items(), key=lambda item: (-len(item[1]), item[0])):
+        known = exercises_of(lesson)[name].mistakes if name in exercises_of(lesson) else ()
+        hint = next((each.hint for each in known if each.name == mistake), "")
+        row = {"lesson": lesson, "exercise": name, "mistake": mistake, "students": len(those), "hint": hint}
+        rows.append(row | {"sandbox": stamp(list(those.values()))})
     return rows
 
 
-def distribution(entries: list[dict]) -> tuple[str, str]:
-    """A histogram of points as base64 of a PNG, and its sentence."""
+def distribution(entries: list[dict]) -> str:
+    """The points of the class: a sentence, a histogram, and the histogram in numbers; as HTML."""
+    points, most = sorted(entry["points"] for entry in entries), max(entry["of"] for entry in entries) or 1
+    full, none = sum(point == most for point in points), sum(point == 0 for point in points)
+    middle = (points[(len(points) - 1) // 2] + points[len(points) // 2]) / 2
+    unread = sum(bool(entry["error"]) for entry in entries)
+    sentence = (
+        f"{len(points)} submissions: {full} with all {number(most)} points, {none} with none; the median is "
+        f"{number(middle)}. {unread} could not be marked."
+    )
+    counts, edges = np.histogram(points, bins=10, range=(0, most))
+    ends = [f"{low:.3g} to {high:.3g}" for low, high in zip(edges, edges[1:])]
+    numbers = table("Submissions by points", ["points", "submissions"], zip(ends, map(str, counts)))
+    return (
+        f'<p>{escaped(sentence)}</p>\n<img alt="Histogram of points. {escaped(sentence)}" src="data:image/png;base64,'
+        f'{histogram(points, most)}">\n<details><summary>The figure in numbers</summary>{numbers}</details>'
+    )
+
+
+def histogram(points: list[float], most: float) -> str:
+    """A histogram as base64 of a PNG."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     from attnlib.plots.style import BLUE, tidy
 
-    points, most = sorted(entry["points"] for entry in entries), max(entry["of"] for entry in entries) or 1
-    figure = Figure(figsize=(6, 2.8), layout="constrained")
+    figure = Figure(figsize=(4.6, 2.4), layout="constrained")
     ax = figure.subplots()
     ax.hist(points, bins=10, range=(0, most), color=BLUE, edgecolor="white")
     ax.set(xlabel="points", ylabel="submissions")
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     tidy(ax)
     picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=130)
-    full, none = sum(point == most for point in points), sum(point == 0 for point in points)
-    middle = (points[(len(points) - 1) // 2] + points[len(points) // 2]) / 2
-    sentence = (
-        f"{len(points)} submissions: {full} with all {number(most)} points, {none} with none; the median is "
-        f"{number(middle)}."
-    )
-    return base64.b64encode(picture.getvalue()).decode(), sentence
+    figure.savefig(picture, format="png", dpi=170)
+    return base64.b64encode(picture.getvalue()).decode()
 
 
 def report(entries: list[dict]) -> str:
     """The page for the instructor."""
-    picture, sentence = distribution(entries)
     assignment = assignment_of(entries)
     similar = alike(entries, assignment) if assignment else {}
-    parts = [f"<h2>Marks</h2><p>{escaped(sentence)}</p>"]
-    parts.append(f'<img alt="Histogram of points. {escaped(sentence)}" src="data:image/png;base64,{picture}">')
-    counts = []
-    for task in assignment.tasks if assignment else ():
-        marks = [mark for entry in entries for mark in entry["exercises"] if mark["name"] == task.name]
-        right = sum(mark["status"] == "right" for mark in marks)
-        unknown = sum(mark["status"] == "not yet" and not mark["mistakes"] for mark in marks)
-        counts.append([escaped(task.name), str(right), str(len(marks) - right), str(unknown)])
-    parts.append(table("Exercises", ["exercise", "right", "not right", "wrong, no known mistake"], counts))
+    parts = ["<h2>Marks</h2>", distribution(entries)]
+    heads = ["exercise", "right", "not right", "wrong, no known mistake"]
+    parts.append(table("Exercises", heads, by_exercise(entries, assignment)))
     mistakes = [
         [escaped(m["mistake"]), str(m["students"]), escaped(m["hint"]), section(m["lesson"], m["exercise"])]
         for m in misconceptions(entries)
     ]
-    parts.append("<h2>Misconceptions</h2>")
     heads = ["mistake", "students", "hint that they read", "where it is treated"]
-    parts.append(table("Mistakes that were recognised", heads, mistakes))
-    looks = []
-    for entry in entries:
-        calls = "; ".join(f"{m['name']}: {', '.join(m['libraries'])}" for m in entry["exercises"] if m["libraries"])
-        like = "; ".join(similar.get(entry["id"], []))
-        if calls or like or entry["error"] or entry.get("note"):
-            cells = [entry["id"], calls, like, entry["error"], entry.get("note", "")]
-            looks.append([escaped(cell) for cell in cells])
+    parts.append("<h2>Misconceptions</h2>" + table("Mistakes that were recognised", heads, mistakes))
     parts.append(
         "<h2>To look at by hand</h2><p>A library call or similar code is a reason to ask, and proves nothing.</p>"
     )
-    parts.append(table("Submissions to look at", ["id", "library calls", "code like", "error", "note"], looks))
-    everyone = [[escaped(e["id"]), f"{number(e['points'])} of {number(e['of'])}"] for e in entries]
-    parts.append("<h2>All marks</h2>" + table("Points of each submission", ["id", "points"], everyone))
-    labels = sorted({entry["sandbox"] for entry in entries}, reverse=True)
-    unsafe = next((label for label in labels if label.startswith("UNSAFE")), labels[0])
-    return page(f"Report: {entries[0]['assignment']}", "\n".join(parts), unsafe)
+    heads = ["id", "library calls", "code like", "error", "note"]
+    parts.append(table("Submissions to look at", heads, to_look_at(entries, similar)))
+    several = len({entry["sandbox"] for entry in entries}) > 1
+    everyone = [
+        [named(e["id"]), f"{number(e['points'])} of {number(e['of'])}", *[escaped(e["sandbox"])] * several]
+        for e in entries
+    ]
+    heads = ["id", "points", *["sandbox"] * several]
+    parts.append("<h2>All marks</h2>" + table("Points of each submission", heads, everyone))
+    return page(f"Report: {entries[0]['assignment']}", "\n".join(parts), stamp(entries))
 
 
-def write_report(entries: list[dict], path: Path) -> Path:
-    """Write the page, and the misconceptions as CSV beside it; returns the path of the latter."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(report(entries), encoding="utf-8")
+def by_exercise(entries: list[dict], assignment: Assignment | None) -> list[list[str]]:
+    """For each exercise how many have it right, not right, and wrong in a way that no known mistake explains."""
+    rows = []
+    for task in assignment.tasks if assignment else ():
+        marks = [mark for entry in entries for mark in entry["exercises"] if mark["name"] == task.name]
+        right = sum(mark["status"] == "right" for mark in marks)
+        unknown = sum(mark["status"] == "not yet" and not mark["mistakes"] for mark in marks)
+        rows.append([escaped(task.name), str(right), str(len(marks) - right), str(unknown)])
+    return rows
+
+
+def to_look_at(entries: list[dict], similar: dict[str, list[str]]) -> list[list[str]]:
+    """Submissions that a person should look at, with the reasons."""
+    rows = []
+    for entry in entries:
+        calls = "; ".join(f"{m['name']}: {', '.join(m['libraries'])}" for m in entry["exercises"] if m["libraries"])
+        reasons = [calls, "; ".join(similar.get(entry["id"], [])), entry["error"], entry.get("note", "")]
+        if any(reasons):
+            rows.append([named(entry["id"]), *map(escaped, reasons)])
+    return rows
+
+
+def write_report(entries: list[dict], path: Path, replace: bool = False) -> str:
+    """Write the page, and the misconceptions as CSV beside it; returns a sentence on what is there now."""
     beside = path.with_suffix(".csv")
-    with beside.open("w", encoding="utf-8", newline="") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(["lesson", "exercise", "mistake", "students", "hint", "sandbox"])
-        for row in misconceptions(entries):
-            rows.writerow([*(harmless(value) for value in row.values()), entries[0]["sandbox"]])
-    return beside
+    if path.suffix != ".html":
+        raise ValueError(f"--to {path} is no name of a page; try --to {path.with_suffix('.html')}")
+    with whole(path, replace) as page_part, whole(beside, replace) as table_part:
+        page_part.write_text(report(entries), encoding="utf-8")
+        with table_part.open("w", encoding="utf-8", newline="") as file:
+            rows = csv.writer(file, lineterminator="\n")
+            heads = ["lesson", "exercise", "mistake", "students", "hint", "sandbox", "sandbox of all submissions"]
+            rows.writerow(heads)
+            nothing = dict.fromkeys(heads[:-1], "") | {"mistake": "none was recognised", "students": 0}
+            for row in misconceptions(entries) or [nothing]:
+                rows.writerow([*map(harmless, row.values()), harmless(stamp(entries))])
+    return f"{path} and {beside}"

@@ -5,6 +5,7 @@ import contextlib
 import csv
 import json
 import os
+import unicodedata
 from collections import defaultdict
 from itertools import combinations
 from pathlib import Path
@@ -105,9 +106,14 @@ def number(value: float) -> float | int:
 
 
 def harmless(text: str) -> str:
-    """Text that no table calculator takes for a formula, on one line."""
-    text = " ".join(str(text).split())
-    return "'" + text if text[:1] in tuple("=+-@") else text
+    """Text that no table calculator takes for a formula, on one line, and that can be written as UTF-8."""
+    text = " ".join(str(text).encode("utf-8", "replace").decode().split())
+    return "'" + text if is_formula(text) else text
+
+
+def is_formula(text: str) -> bool:
+    """Whether a table calculator may take a text for a formula; some read wide characters like others."""
+    return unicodedata.normalize("NFKC", text[:1]) in tuple("=+-@")
 
 
 def alike(entries: list[dict], assignment: Assignment) -> dict[str, list[str]]:

@@ -42,6 +42,7 @@ def curves(
     ylabel: str,
     chance: float | None = None,
     chance_label: str = "chance",
+    said_to: float | None = None,
 ) -> None:
     """Draw up to four curves, told apart by colour, marker, dashes and a label at their end.
 
@@ -56,6 +57,9 @@ def curves(
         Level of a guess, drawn as a thin line.
     chance_label : str
         What kind of guess; any other than ``"chance"`` stands at the right end of the line.
+    said_to : float, optional
+        What the sentence rounds the curves to, such as 0.05, where later digits differ from machine to machine; the drawing
+        is exact.
     """
     if len(lines) > len(LINES):
         raise ValueError(
@@ -76,12 +80,17 @@ def curves(
     ax.set(xlabel=xlabel, ylabel=ylabel)
     ax.legend(frameon=False, handlelength=3)
     tidy(ax)
+
+    def said(number: float) -> str:
+        return number_text(number if said_to is None else round(number / said_to) * said_to)
+
     ends = [
-        f"{label}: {number_text(y[0])} at {number_text(x[0])}, {number_text(y[-1])} at {number_text(x[-1])}"
+        f"{label}: {said(y[0])} at {number_text(x[0])}, {said(y[-1])} at {number_text(x[-1])}"
         for label, y in lines.items()
     ]
+    rounded = "" if said_to is None else f" to {said_to:g}"
     say(
-        f"Curves, {ylabel} by {xlabel}: {'; '.join(ends)}."
+        f"Curves, {ylabel}{rounded} by {xlabel}: {'; '.join(ends)}."
         + (f" {chance_label.capitalize()} is {number_text(chance)}." if chance is not None else "")
     )
 

@@ -50,15 +50,10 @@ def transformer_parameters(
     layers, d_k or d_ff differ from its base model by what this formula says, up to its rounding. Nothing is counted for
     positions, which are sinusoids there.
     """
-    n_layers, n_decoder_layers = (
-        check_whole("n_layers", n_layers, 0),
-        check_whole("n_decoder_layers", n_decoder_layers, 0),
+    n_layers, n_decoder_layers, n_symbols = _wholes(
+        0, n_layers=n_layers, n_decoder_layers=n_decoder_layers, n_symbols=n_symbols
     )
-    d_model, d_ff, n_symbols = (
-        check_whole("d_model", d_model, 1),
-        check_whole("d_ff", d_ff, 1),
-        check_whole("n_symbols", n_symbols, 0),
-    )
+    d_model, d_ff = _wholes(1, d_model=d_model, d_ff=d_ff)
     attention = count_parameters(d_model, n_heads, d_k, d_v)
     feed_forward = 2 * d_model * d_ff + d_ff + d_model
     norm = 2 * d_model
@@ -113,14 +108,15 @@ def transformer_flops(
     n d_model, n d_ff and n_heads n² alone. A step of training takes about three times as much, since each product forward is two
     backward. Per token it is counted like this in Kaplan et al., *Scaling Laws for Neural Language Models* (2020), section 2.1.
     """
-    n_layers, n, batch = check_whole("n_layers", n_layers, 0), check_whole("n", n, 0), check_whole("batch", batch, 0)
-    d_model, d_ff, n_symbols = (
-        check_whole("d_model", d_model, 1),
-        check_whole("d_ff", d_ff, 1),
-        check_whole("n_symbols", n_symbols, 0),
-    )
+    n_layers, n, batch, n_symbols = _wholes(0, n_layers=n_layers, n=n, batch=batch, n_symbols=n_symbols)
+    d_model, d_ff = _wholes(1, d_model=d_model, d_ff=d_ff)
     weights = count_parameters(d_model, n_heads, d_k, d_v, bias=False) + 2 * d_model * d_ff
     d_k = d_model // n_heads if d_k is None else d_k
     d_v = d_model // n_heads if d_v is None else d_v
     layer = 2 * n * weights + 2 * n * n * n_heads * (d_k + d_v)
     return batch * (n_layers * layer + 2 * n * d_model * n_symbols)
+
+
+def _wholes(least: int, **sizes: int) -> list[int]:
+    """Sizes as whole numbers of at least ``least``."""
+    return [check_whole(name, size, least) for name, size in sizes.items()]

@@ -1,6 +1,7 @@
 """Verdicts on answers that are right but unusual, wrong in ways that no list of mistakes holds, or no functions at all."""
 
 import collections
+import dataclasses
 import functools
 import logging
 import re
@@ -300,6 +301,44 @@ def test_several_results_are_compared_one_by_one():
     assert "expected 2 results" in judge(PAIR, lambda x: x.sum()).text
     assert judge(PAIR, lambda x: (x.sum(), x.mean(axis=1))).status == "not yet"
     assert judge(PAIR, lambda x: (x.sum(), np.ma.array(x.mean(axis=0)))).status == "not yet"
+
+
+def test_of_two_slips_in_two_results_the_first_is_named():
+    number = Mistake("the mean, not the sum", lambda x: (x.mean(), x.mean(axis=0)), "Add them up.")
+    axis = Mistake("over the other axis", lambda x: (x.sum(), x.mean(axis=1)[:2]), "One mean for each column.")
+    pair = dataclasses.replace(PAIR, mistakes=[axis, number])
+    verdict = judge(pair, lambda x: (x.mean(), x.mean(axis=1)[:2]))
+    assert verdict.mistakes == (number,) and "It looks like: the mean, not the sum. Add them up." in verdict.text
+    assert "Result 1 of 2: The number is not right." in verdict.text
+    assert judge(pair, lambda x: (x.sum(), x.mean(axis=1)[:2])).mistakes == (axis,)
+    assert not judge(pair, lambda x: (x.max(), x.mean(axis=0))).mistakes
+    assert not judge(pair, lambda x: (x.mean(), x.mean(axis=0), 0)).mistakes  # three results are no slip in one of two
+
+
+def test_results_that_the_check_makes_are_named_and_only_wrong_ones_are_shown():
+    named = dataclasses.replace(PAIR, call=lambda f, x: f(x), results=("the sum", "the mean of each column"))
+    text = judge(named, lambda x: (x.sum(), x.mean(axis=0) + 1)).text
+    assert "pair: not yet. The mean of each column: The shape is right, the numbers are not." in text
+    assert (
+        "  the mean of each column:\n  yours:    [3.0, 4.5]\n  expected: [2.0, 3.5]" in text and "the sum" not in text
+    )
+
+
+def test_several_possible_names_are_said_to_be_possible():
+    exercise = Exercise(
+        "largest",
+        reference=np.max,
+        solution=np.max,
+        cases=lambda rng: [
+            Case(name, (np.array(row),)) for name, row in (("a", [1.0, 2, 2]), ("b", [4.0, 4, 4]), ("c", [1.0, 3, 8]))
+        ],
+        mistakes=[
+            Mistake("the first", lambda x: x[0], "It need not stand in front."),
+            Mistake("the least", np.min, "The other end."),
+        ],
+    )
+    text = judge(exercise, lambda x: x[0] if x[0] < 4 else 5.0 if len(set(x)) == 1 else 0.0).text
+    assert text.count("It may be: ") == 2 and "It looks like" not in text
 
 
 # What is not a function of the learner's ------------------------------------------------------------------------------

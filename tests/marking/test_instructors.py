@@ -1,6 +1,7 @@
 """INSTRUCTORS.md, command by command, on a small class; pages that hold what a student wrote and no solution."""
 
 import csv
+import html
 import re
 import shlex
 from pathlib import Path
@@ -9,12 +10,19 @@ import nbformat
 import pytest
 
 from attnlib.marking import sample
+from attnlib.marking.assignment import exercises_of
 from attnlib.marking.cli import main
 from attnlib.marking.serving import choose
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "INSTRUCTORS.md").read_text(encoding="utf-8")
 HOSTILE = "<script>alert(1)</script>"
+SOLUTIONS = {
+    line.strip()
+    for lesson, name in (("02", "softmax"), ("04", "causal_mask"))
+    for line in exercises_of(lesson)[name].solution_source().splitlines()
+    if line.strip() and not line.startswith("def ")
+}
 
 
 def commands():
@@ -71,7 +79,8 @@ def test_each_student_has_a_page_with_the_hint_and_without_a_solution(folder):
     assert "one sum for the whole array" in hostile
     for text in pages.values():
         assert "<script" not in text and "http-equiv" not in text and "sandbox: unshare" in text
-        assert "scores - scores.max" not in text and '<meta name="viewport"' in text
+        assert '<meta name="viewport"' in text
+        assert not any(line in html.unescape(text) for line in SOLUTIONS)
 
 
 def test_the_report_counts_misconceptions_and_has_its_figure_in_words(folder):
@@ -95,9 +104,27 @@ def test_the_gradebook_is_filled_and_everything_else_in_it_stays(folder):
 
 def test_nothing_is_overwritten(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
-    for command in (commands()[0], commands()[4]):
+    for command in (commands()[0], *commands()[2:]):
         assert main(command) == 2
-        assert capsys.readouterr().err
+        assert "is there already" in (told := capsys.readouterr().err) or "exists" in told
+
+
+def test_after_marking_again_what_was_there_is_kept(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    (folder / "feedback" / "bo.html").write_text("edited", encoding="utf-8")
+    assert "`--replace`: what was there is kept as `feedback.old`" in PAGE
+    for command in commands()[2:4]:
+        assert main([*command, "--replace"]) == 0
+    assert (folder / "feedback.old" / "bo.html").read_text(encoding="utf-8") == "edited"
+    assert "Next:" in (folder / "feedback" / "bo.html").read_text(encoding="utf-8")
+
+
+def test_every_journal_is_kept_when_all_is_marked_again(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    first = (folder / "marks.jsonl").read_bytes()
+    for _ in (1, 2):
+        assert main([*commands()[1], "--again", "--quiet"]) == 0
+    assert (folder / "marks.old.jsonl").read_bytes() == first and (folder / "marks.old2.jsonl").exists()
 
 
 def test_the_page_is_a_page():

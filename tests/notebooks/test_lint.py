@@ -230,6 +230,12 @@ def test_links_resolve(lesson):
     assert text_of(lesson) == with_address(text_of(lesson))
 
 
+def test_a_lesson_of_more_than_an_hour_says_where_one_may_stop(lesson):
+    text = text_of(lesson)
+    minutes = int(re.search(r"It takes (?:about )?(\d+) minutes(, in two sittings)?", text)[1])
+    assert (minutes > 60) == ("in two sittings" in text) == ("ou may stop here; the rest is a second sitting" in text)
+
+
 def test_words_that_say_nothing_are_left_out(lesson):
     found = re.findall(
         r"\b(simply|just|obviously|clearly|trivial|of course|basically|easily|amazing|powerful|exciting)\b",

@@ -17,6 +17,7 @@ from attnlib.torch import (  # noqa: E402
     from_attn_mask,
     from_key_padding_mask,
     load_torch_weights,
+    masked_softmax,
     padding_mask,
     scaled_dot_product_attention,
     to_additive,
@@ -98,6 +99,32 @@ def test_attention_mask_of_hugging_face():
     assert ones.tolist() == [[1, 1, 1, 0, 0], [1, 1, 1, 1, 1], [1, 0, 0, 0, 0]] and ones.dtype == torch.int64
     for kind in (ones, ones.double(), ones.bool()):
         assert torch.equal(from_attention_mask(kind), mask)
+
+
+@pytest.mark.parametrize("ones", [[[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], [[0, 0, 1, 1, 1], [1, 1, 1, 1, 1]]])
+def test_attention_mask_means_what_models_of_hugging_face_make_of_it(ones):
+    """Where a small BERT and a small GPT-2 put weight is what the translated mask allows, padded at the end or the beginning."""
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    attention_mask, ids = torch.tensor(ones), torch.randint(9, (2, 5))
+    options = {"vocab_size": 9, "attn_implementation": "eager"}
+    bert = transformers.BertModel(
+        transformers.BertConfig(
+            hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=8, **options
+        )
+    )
+    gpt = transformers.GPT2Model(transformers.GPT2Config(n_embd=8, n_layer=2, n_head=2, **options))
+    may = from_attention_mask(attention_mask)  # [2, 1, 5]
+    for model, allowed in ((bert, may.expand(2, 5, 5)), (gpt, may & causal_mask(5))):
+        with torch.no_grad():
+            maps = model.eval()(input_ids=ids, attention_mask=attention_mask, output_attentions=True).attentions
+        rows = allowed.any(dim=-1)  # a row with nothing to look at is uniform there, since its fill is finite
+        for weights in maps:  # [2, 2, 5, 5], one map for each head
+            for head in (0, 1):
+                assert torch.equal((weights[:, head] > 0)[rows], allowed[rows])
+    scores = torch.randn(2, 5, 5)
+    added = torch.softmax(scores + (1.0 - attention_mask[:, None]) * torch.finfo(torch.float32).min, dim=-1)
+    assert torch.allclose(masked_softmax(scores, may), added, atol=1e-7)
 
 
 def test_two_conventions_confused_leak(pair):
