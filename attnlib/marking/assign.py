@@ -125,7 +125,7 @@ def notebook(assignment: Assignment, questions: Iterable[Question] = (), plain: 
     titles = [f"* [{lesson.title}]({lesson.address})" for lesson in lessons.values()]
     questions = list(questions)
     worth = sum(task.points for task in assignment.tasks) + sum(question.points for question in questions)
-    head = [f"# {assignment.name}", f"{amount(worth)} points. It belongs to", "\n".join(titles), HOW]
+    head = [f"# {assignment.name}", f"{amount(worth)}. It belongs to", "\n".join(titles), HOW]
     several = len(lessons) > 1
     checks = {number: f"check_{number}" if several else "check" for number in lessons}
     cells = [markdown("\n\n".join(head)), code(next(iter(lessons.values())).setup)]
@@ -139,17 +139,15 @@ def notebook(assignment: Assignment, questions: Iterable[Question] = (), plain: 
             {} if plain else nbgrader("check-" + task.name, grade=True, locked=True) | {"points": number(task.points)}
         )
         heading, _, text = part.text.partition("\n")
-        heading += f" · {amount(task.points)} point{'s' * (task.points != 1)}"
         recalled = f"\n\n<details><summary>From the lesson</summary>\n\n{part.before}\n\n</details>\n"
-        cells += [markdown(heading + (recalled if part.before else "\n") + text)]
+        cells += [markdown(f"{heading} · {amount(task.points)}" + (recalled if part.before else "\n") + text)]
         cells += [code(part.stub, {} if plain else nbgrader(task.name, solution=True))]
         cells += [code(f'{task.name} = {checks[task.lesson]}("{task.name}")', grading)]
         cells += [markdown(part.hints)] if part.hints else []
     for place, question in enumerate(questions, start=1):
         grading = nbgrader(f"question-{place}", grade=True, solution=True)
         grading["points"] = number(checked(question.points, "a question"))
-        plural = "s" * (question.points != 1)
-        cells += [markdown(f"### Question {place} · {amount(question.points)} point{plural}\n\n{question.text}")]
+        cells += [markdown(f"### Question {place} · {amount(question.points)}\n\n{question.text}")]
         cells += [markdown(ANSWER, {} if plain else grading)]
     for place, cell in enumerate(cells):
         cell["id"] = f"{assignment.name[:40]}-c{place:02}"
@@ -244,8 +242,8 @@ def number(points: float) -> float | int:
 
 
 def amount(points: float) -> str:
-    """Points in a text."""
-    return f"{points:g}"
+    """Points in a text, such as 1 point."""
+    return f"{points:g} point{'s' * (points != 1)}"
 
 
 def dumped(content: dict) -> str:
