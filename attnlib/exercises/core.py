@@ -11,6 +11,7 @@ import os
 import sys
 import textwrap
 import warnings
+from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -50,6 +51,7 @@ class Exercise:
     accepts: list[Callable] = field(default_factory=list)  # other right answers
     view: Callable | None = None  # view(result, *args): what is compared, where many results are right
     call: Callable | None = None  # call(answer, *args): how an answer is called, where it is no function of arrays
+    given: Callable | None = None  # given(*args): what an answer is called with, where `call` makes it from a case
     results: tuple[str, ...] = ()  # what each of several results is, where it is `call` that makes them several
 
     def ladder(self, seed: int = 0) -> list[Case]:
@@ -163,15 +165,21 @@ class Checker:
         print(self._find(name).solution_source())
 
     def case(self, name: str) -> tuple:
-        """Arguments of the case that the last verdict showed, else of the first: `softmax(*check.case("softmax"))`."""
+        """Arguments of the case that the last verdict showed, else of the first: `softmax(*check.case("softmax"))`.
+
+        For a class: a tuple of what the verdict showed, by name, such as `.x` and `.weights`.
+        """
         verdict = self.verdicts.get(name)
         exercise = self._find(name)
         case = verdict.case if verdict and verdict.case else exercise.ladder()[0]
+        args = copy.deepcopy(case.args)
+        if exercise.given is not None:
+            return exercise.given(*args)
         if exercise.call is None:
-            return copy.deepcopy(case.args)
+            return args
         from attnlib.exercises.modules import tensor  # only these exercises need PyTorch
 
-        return tensor(case.args)
+        return namedtuple(exercise.name, exercise.parameters)(*map(tensor, args))
 
     def progress(self) -> None:
         """Print what is right so far, by the last verdict on each exercise."""

@@ -1193,7 +1193,8 @@ def load_torch_weights(layer, module):
     return layer
 
 
-def call_load_torch_weights(function, in_proj_weight, in_proj_bias, out_proj_weight, out_proj_bias, look_at):
+def two_layers(in_proj_weight, in_proj_bias, out_proj_weight, out_proj_bias, look_at):
+    """A layer of the course with random weights, and one of PyTorch with these."""
     d_model = len(out_proj_weight)
     torch.default_generator.manual_seed(0)
     module, layer = nn.MultiheadAttention(d_model, 2), ours.MultiHeadAttention(d_model, 2)
@@ -1205,6 +1206,11 @@ def call_load_torch_weights(function, in_proj_weight, in_proj_bias, out_proj_wei
     }
     state = {name: tensor(value) for name, value in given.items()}
     module.load_state_dict(state)
+    return layer, module
+
+
+def call_load_torch_weights(function, in_proj_weight, in_proj_bias, out_proj_weight, out_proj_bias, look_at):
+    layer, module = two_layers(in_proj_weight, in_proj_bias, out_proj_weight, out_proj_bias, look_at)
     result = function(layer, module)
     if result is ...:
         return ...
@@ -1517,6 +1523,7 @@ check = Checker(
             load_torch_weights_mistakes,
             [_load(), _replace(lambda w: w.detach().clone())],
             call=call_load_torch_weights,
+            given=two_layers,
         ),
     ],
 )

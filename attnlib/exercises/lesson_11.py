@@ -204,12 +204,18 @@ class Bag(nn.Module):
         return (pooled * kept) @ self.classify  # [batch, n_classes]
 
 
+def step_inputs(embedding, classify, ids, lengths, labels, max_norm, rate):
+    """What a step is given: a model as an evaluation leaves it, plain gradient descent, and a batch."""
+    model = Bag(tensor(embedding), tensor(classify)).eval()
+    return model, torch.optim.SGD(model.parameters(), lr=rate), *map(tensor, (ids, lengths, labels)), max_norm
+
+
 def call_train_step(function, embedding, classify, ids, lengths, labels, max_norm, rate):
     """Two steps of plain gradient descent: the two losses, the vectors of words, and the map, after them."""
-    model = Bag(tensor(embedding), tensor(classify))
-    optimizer, losses = torch.optim.SGD(model.parameters(), lr=rate), []
+    model, optimizer, *_ = step_inputs(embedding, classify, ids, lengths, labels, max_norm, rate)
+    losses = []
     for _ in range(2):
-        model.eval()  # as an evaluation leaves it
+        model.eval()
         loss = function(model, optimizer, *map(tensor, (ids, lengths, labels)), max_norm)
         if loss is ... or loss is None:
             return loss
@@ -522,11 +528,16 @@ class Watched(Bag):
         return super().forward(ids, lengths)
 
 
-def call_evaluate(function, embedding, classify, ids, lengths, labels, order, sizes):
-    """The share, and 1 if gradients were recorded on the way, else 0. Batches are the order, cut into these sizes."""
+def evaluation_inputs(embedding, classify, ids, lengths, labels, order, sizes):
+    """What an evaluation is given: a model in training mode, texts, and the order of their places, cut into batches."""
     model = Watched(tensor(embedding), tensor(classify)).train()
-    batches = list(tensor(order).split(sizes.tolist()))
-    share = function(model, *map(tensor, (ids, lengths, labels)), batches)
+    return model, *map(tensor, (ids, lengths, labels)), list(tensor(order).split(sizes.tolist()))
+
+
+def call_evaluate(function, embedding, classify, ids, lengths, labels, order, sizes):
+    """The share, and 1 if gradients were recorded on the way, else 0."""
+    model, *texts = evaluation_inputs(embedding, classify, ids, lengths, labels, order, sizes)
+    share = function(model, *texts)
     if share is ... or share is None:
         return share
     if isinstance(share, torch.Tensor):
@@ -914,6 +925,7 @@ check = Checker(
             mistakes=step_mistakes,
             accepts=[_clear_afterwards, _step(_loss_by_hand), _step(how=_clip_by_hand)],
             call=call_train_step,
+            given=step_inputs,
             results=("the losses of two steps", "the vectors of words after them", "the map `classify` after them"),
         ),
         Exercise(
@@ -924,6 +936,7 @@ check = Checker(
             mistakes=evaluation_mistakes,
             accepts=[_put_back],
             call=call_evaluate,
+            given=evaluation_inputs,
             results=("the share of right answers", "1 if gradients were recorded, 0 if not"),
         ),
         Exercise(

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from attnlib.exercises.core import Case, Checker, Exercise, Mistake
-from attnlib.exercises.modules import on_tensors
+from attnlib.exercises.modules import on_tensors, tensor
 from attnlib.torch import reading
 
 
@@ -585,7 +585,8 @@ def deletion_curve(predict, importance, steps):
     return predict(masks)
 
 
-def call_deletion_curve(deletion_curve, effect, importance, steps):
+def predictor(effect):
+    """An answer that hangs on the words which stay."""
     weights = torch.from_numpy(effect.astype(np.float32))
 
     def predict(masks):
@@ -594,7 +595,11 @@ def call_deletion_curve(deletion_curve, effect, importance, steps):
             raise TypeError("predict wants a boolean tensor, True = the word stays")
         return (masks.float() @ weights).square()
 
-    return on_tensors(functools.partial(deletion_curve, predict), importance, steps)
+    return predict
+
+
+def call_deletion_curve(deletion_curve, effect, importance, steps):
+    return on_tensors(functools.partial(deletion_curve, predictor(effect)), importance, steps)
 
 
 def deletion_cases(rng):
@@ -784,6 +789,7 @@ check = Checker(
                 ),
             ],
             call=call_deletion_curve,
+            given=lambda effect, importance, steps: (predictor(effect), tensor(importance), steps),
         ),
     ],
 )

@@ -12,7 +12,7 @@ import yaml
 
 from attnlib.exercises import all_exercises
 from attnlib.exercises.compare import agree, fault, unchanged
-from attnlib.exercises.core import judge
+from attnlib.exercises.core import Checker, judge
 from attnlib.exercises.wording import literal
 
 BUILD = Path(__file__).parents[2] / "build"
@@ -95,6 +95,15 @@ def test_inputs_can_be_copied(exercise):
                 isinstance(arg, dict) and not any(isinstance(part, np.ndarray) for part in arg.values())
             ):
                 assert eval(literal(arg)) == arg and len(literal(arg)) <= 600
+
+
+def test_the_failing_case_can_be_played_with(exercise):
+    check = Checker("00", [exercise])
+    given = check.case(exercise.name)
+    if inspect.isclass(exercise.solution):
+        assert list(given._asdict()) == exercise.parameters  # what a verdict shows, by name
+    else:
+        assert exercise.solution(*given) is not None
 
 
 def test_a_check_answers_in_under_200_ms_and_of_a_class_in_under_1_s(exercise):
