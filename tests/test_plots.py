@@ -86,6 +86,21 @@ def test_a_curve_is_drawn_exactly_also_where_its_sentence_is_rounded(ax, said):
     assert ax.lines[0].get_ydata().tolist() == [0.713, 0.289]
 
 
+def test_a_distribution(ax, said):
+    pytest.importorskip("seaborn")
+    plots.distribution([1, 2, 2, 4], ax, xlabel="words", marks=[1, 2, 1_024])
+    assert said() == "Distribution of words: at most 1 in 0.25, at most 2 in 0.75, at most 1,024 in 1.00 of 4."
+    x, y = ax.lines[0].get_data()
+    assert list(x[1:]) == [1, 2, 2, 4] and list(y[1:]) == [0.25, 0.5, 0.75, 1]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["1", "2", "1,024"]
+
+
+def test_a_distribution_without_seaborn_says_what_to_install(ax, monkeypatch):
+    monkeypatch.setitem(sys.modules, "seaborn", None)
+    with pytest.raises(ModuleNotFoundError, match="this figure needs seaborn. Run: pip install seaborn"):
+        plots.distribution([1], ax, xlabel="words", marks=[1])
+
+
 def test_intervals(ax, said):
     plots.intervals({"one": (80.0, 82.0, 84.0), "other": (84.5, 85.0, 85.5)}, ax, xlabel="accuracy in %")
     assert said() == "Bars, accuracy in %, mean and interval: other 85.0 (84.5 to 85.5); one 82.0 (80.0 to 84.0)."

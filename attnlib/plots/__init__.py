@@ -7,9 +7,10 @@ index, so that repeated words stay apart. Words may be of any script: see ``font
 """
 
 from attnlib.plots.fonts import readable
-from attnlib.plots.lines import backward_graph, clock_hands, curves, intervals, live_curve, weighted_mean
+from attnlib.plots.lines import backward_graph, clock_hands, curves, live_curve, weighted_mean
 from attnlib.plots.maps import head_cells, jacobian_heatmap, mask_grid, sinusoids_heatmap, weights_heatmap
 from attnlib.plots.sentences import bars, feature_table, sentence_arrows
+from attnlib.plots.statistics import distribution, intervals
 from attnlib.plots.style import numbered
 from attnlib.plots.viewer import head_grid, head_viewer
 
@@ -18,11 +19,12 @@ __all__ = [
     "bars",
     "clock_hands",
     "curves",
+    "distribution",
     "feature_table",
     "head_cells",
-    "intervals",
     "head_grid",
     "head_viewer",
+    "intervals",
     "jacobian_heatmap",
     "live_curve",
     "mask_grid",

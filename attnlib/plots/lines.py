@@ -130,33 +130,6 @@ def live_curve(xlabel: str, ylabel: str) -> Callable[[float, float], None]:
     return add
 
 
-def intervals(lines: Mapping[str, tuple[float, float, float]], ax: Axes, *, xlabel: str, best: int = 3) -> None:
-    """Draw a mean with its interval for each of several things, the highest on top.
-
-    Parameters
-    ----------
-    lines : label → (low, mean, high)
-    ax : Axes
-    xlabel : str
-        What is measured.
-    best : int
-        How many the sentence names.
-    """
-    order = sorted(lines, key=lambda label: lines[label][1])
-    for place, label in enumerate(order):
-        low, mean, high = lines[label]
-        ax.plot((low, high), (place, place), color=GREY, linewidth=3, solid_capstyle="butt")
-        ax.plot(mean, place, color=BLUE, marker="o")
-    ax.set_yticks(range(len(order)), order, fontsize=8.5)
-    ax.set(xlabel=xlabel, ylim=(-0.7, len(order) - 0.3))
-    tidy(ax)
-    ax.grid(visible=False)
-    named = [f"{label} {lines[label][1]:.1f} ({lines[label][0]:.1f} to {lines[label][2]:.1f})" for label in order[::-1]]
-    say(
-        f"Bars, {xlabel}, mean and interval: {'; '.join([*named[:best], '…', named[-1]] if len(named) > best + 1 else named)}."
-    )
-
-
 def weighted_mean(values: np.ndarray, weights: np.ndarray, labels: Sequence[str], ax: Axes) -> None:
     """Draw values as points of the plane, the shape that they span (their convex hull), and their weighted mean in it.
 

@@ -18,7 +18,9 @@ from notebooks import CHECK, ROOT, address, read, setup_cell, with_address
 # Cells whose output nbval does not compare: (lesson, source) -> the reason, which the cell's metadata holds too.
 NOT_COMPARED = {("00_start_here", "environment.report()"): "Versions differ from machine to machine."}
 INTRODUCTION = "00_start_here"  # shorter, and without a task that fails
-SENTENCES = "Arrows|Bars|Map|Features|Plane|Curves|Cells|Clocks|Graph"  # how the sentence of a figure begins
+SENTENCES = (
+    "Arrows|Bars|Map|Features|Plane|Curves|Cells|Clocks|Graph|Distribution"  # how the sentence of a figure begins
+)
 LATEX = set(
     "text frac sum exp log tanh max arg sqrt cdot lVert rVert lvert rvert leftarrow qquad quad lceil rceil alpha partial "
     "epsilon delta sin cos omega sigma top infty le ge in ll gg times approx odot Delta theta begin end aligned mathbb pm ne , ; ! { } \\".split()
