@@ -1,11 +1,16 @@
 """Finding submissions in a folder, and reading the code cells of a notebook whatever has happened to it."""
 
+import contextlib
 import json
+import os
 import re
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 LARGEST = 100_000_000  # bytes of a file
+MOST_PARTS = 5_000_000  # of JSON, each of which takes up to 80 bytes when it is read
+DEEPEST = 20  # folders within a student's folder; nobody packs more, and paths cannot be of any length
 LIKE_A_NOTEBOOK = re.compile(r"\.ipynb|\.json$", re.IGNORECASE)
 
 
@@ -25,6 +30,8 @@ class Submission:
         """The file's bytes, or NotANotebook."""
         if self.path is None:
             raise NotANotebook("there is no notebook in its folder")
+        if not self.path.is_file():
+            raise NotANotebook("it is no file, but something from which reading might never end, such as a pipe")
         if self.path.stat().st_size > LARGEST:
             raise NotANotebook(f"the file has more than {LARGEST // 1_000_000} MB")
         return self.path.read_bytes()
@@ -43,29 +50,22 @@ def find(folder: Path, names: list[str], like: str = "") -> list[Submission]:
     """
     if not folder.is_dir():
         raise ValueError(f"{folder} is no folder; expected one with a notebook, or a folder, for each student")
-    found = []
+    found = {}
     for path in sorted(folder.iterdir()):
         if path.name.startswith(".") or path.is_symlink():
             continue
         if path.is_dir():
-            found.append(in_folder(path, names, like))
+            found[path.name] = in_folder(path, names, like)
         elif LIKE_A_NOTEBOOK.search(path.name):
-            found.append(Submission(LIKE_A_NOTEBOOK.split(path.name)[0] or path.name, path))
-    ids = [submission.id for submission in found]
-    twice = {one for one in ids if ids.count(one) > 1}
-    return [Submission(s.path.name, s.path, s.note) if s.id in twice and s.path else s for s in found]
+            found[path.name] = Submission(LIKE_A_NOTEBOOK.split(path.name)[0] or path.name, path)
+    while twice := {one for one, times in Counter(s.id for s in found.values()).items() if times > 1}:
+        found = {name: replace(s, id=name) if s.id in twice else s for name, s in found.items()}
+    return list(found.values())
 
 
 def in_folder(folder: Path, names: list[str], like: str) -> Submission:
     """The submission of a student who has a folder."""
-    paths = [
-        path
-        for path in sorted(folder.rglob("*"))
-        if LIKE_A_NOTEBOOK.search(path.name)
-        and path.is_file()
-        and not any(part.is_symlink() for part in (path, *path.parents))
-        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    ]
+    paths = notebooks_in(folder)
     if len(paths) < 2:
         return Submission(folder.name, paths[0] if paths else None)
     best = max(paths, key=lambda path: (path.name == like, defines(path, names)))
@@ -73,16 +73,29 @@ def in_folder(folder: Path, names: list[str], like: str) -> Submission:
     return Submission(folder.name, best, f"read {best.relative_to(folder)}, not {others}")
 
 
+def notebooks_in(folder: Path) -> list[Path]:
+    """Files like notebooks, without links, what is hidden, and what is nested deeper than anybody would pack it."""
+    found = []
+    for place, folders, files in os.walk(folder):
+        depth = len(Path(place).relative_to(folder).parts)
+        folders[:] = [name for name in folders if not name.startswith(".") and depth < DEEPEST]
+        shown = [Path(place, name) for name in files if LIKE_A_NOTEBOOK.search(name) and not name.startswith(".")]
+        found += [path for path in shown if path.is_file() and not path.is_symlink()]
+    return sorted(found)
+
+
 def defines(path: Path, names: list[str]) -> int:
     """How many of these names a file seems to define."""
-    if path.stat().st_size > LARGEST:
-        return 0
-    text = path.read_text(encoding="utf-8", errors="replace")
+    text = ""
+    with contextlib.suppress(NotANotebook, OSError):  # what cannot be read is said when it is its turn
+        text = Submission("", path).read().decode(errors="replace")
     return sum(bool(re.search(rf"\b(def|class)\s+{name}\b", text)) for name in names)
 
 
 def code_cells(data: bytes) -> list[str]:
     """Sources of a notebook's code cells, in order, without a look at metadata; or NotANotebook."""
+    if sum(map(data.count, (b"[", b"{", b","))) > MOST_PARTS:
+        raise NotANotebook(f"the file has more than {MOST_PARTS:,} parts, which takes too much memory to be read")
     try:
         content = json.loads(data.decode("utf-8-sig", errors="replace"))
     except (ValueError, RecursionError) as error:

@@ -2,10 +2,13 @@
 
 import csv
 import json
+import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import joblib
@@ -364,3 +367,54 @@ def test_a_common_answer_is_no_copy():
     line = {"exercises": [{"name": "softmax", "status": "right"}], "code": code}
     assert len(alike([line | {"id": str(i)} for i in range(3)], LESSON)) == 3
     assert not alike([line | {"id": str(i)} for i in range(30)], LESSON)
+
+
+def test_ids_stay_apart_whatever_files_are_called(tmp_path):
+    for name in ("a.json", "a.ipynb", "a.json.ipynb"):
+        tmp_path.joinpath(name).write_bytes(notebook(*GOOD))
+    for name in ("alice", "bob"):
+        tmp_path.joinpath(name).mkdir()
+        for path in (f"{name}/ps1.ipynb", f"{name}.ipynb"):
+            tmp_path.joinpath(path).write_bytes(notebook(*GOOD))
+    found = find(tmp_path, NAMES)
+    assert sorted(one.id for one in found) == sorted(path.name for path in tmp_path.iterdir())
+    assert {one.id: one.path.name for one in found}["alice"] == "ps1.ipynb"
+
+
+def test_a_folder_that_is_reached_by_a_link_is_read(tmp_path):
+    folder = tmp_path / "real" / "alice"
+    folder.mkdir(parents=True)
+    folder.joinpath("ps1.ipynb").write_bytes(notebook(*GOOD))
+    folder.joinpath("elsewhere").symlink_to(tmp_path)
+    tmp_path.joinpath("link").symlink_to(tmp_path / "real")
+    assert [(one.id, one.path.name) for one in find(tmp_path / "link", NAMES)] == [("alice", "ps1.ipynb")]
+
+
+def test_what_is_no_file_is_not_read(tmp_path):
+    """From a pipe nothing ever comes, and a device such as /dev/zero never ends."""
+    os.mkfifo(tmp_path / "pipe.ipynb")
+    (pipe,) = find(tmp_path, NAMES)
+    writer = os.open(pipe.path, os.O_RDWR)
+    threading.Timer(1, os.close, [writer]).start()  # so that this test would fail, and not hang
+    with pytest.raises(NotANotebook, match="it is no file, but something from which reading might never end"):
+        pipe.read()
+
+
+def test_folders_within_folders_without_end_stop_nobody(tmp_path):
+    student = tmp_path / "deep"
+    student.mkdir()
+    student.joinpath("ps1.ipynb").write_bytes(notebook(*GOOD))
+    inner = os.open(student, os.O_RDONLY)
+    for _ in range(600):  # whose path is longer than any that the system takes
+        os.mkdir("eight_le", dir_fd=inner)
+        outer, inner = inner, os.open("eight_le", os.O_RDONLY, dir_fd=inner)
+        os.close(outer)
+    os.close(inner)
+    assert [(one.id, one.path.name) for one in find(tmp_path, NAMES)] == [("deep", "ps1.ipynb")]
+    shutil.rmtree(student)
+
+
+def test_a_notebook_that_would_fill_the_memory_is_not_read():
+    """33 million empty lists are 100 MB in a file, and 2.5 GB once they are read."""
+    with pytest.raises(NotANotebook, match="more than 5,000,000 parts"):
+        code_cells(b'{"cells": [' + b"[]," * 2_500_001 + b"[]]}")
