@@ -15,7 +15,12 @@ from pathlib import Path
 
 from attnlib.marking.sandbox import PACKAGE, NoSandbox, Sandbox
 
-OUTSIDE = ("attnlib.marking.inside.wire", "attnlib.marking.inside.jail", "attnlib.marking.inside.server")
+OUTSIDE = (
+    "attnlib.marking.inside.wire",
+    "attnlib.marking.inside.calls",
+    "attnlib.marking.inside.jail",
+    "attnlib.marking.inside.server",
+)
 INSIDE = (
     "attnlib.exercises.compare",
     "attnlib.marking.codec",

@@ -12,6 +12,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
+from attnlib.marking.inside.calls import refuse_calls
+
 NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
 RDONLY, NOSUID, NODEV, NOEXEC, REMOUNT, BIND, REC, PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
 KEPT_FLAGS = {1: RDONLY, 2: NOSUID, 4: NODEV, 8: NOEXEC, 1024: 1024, 2048: 2048, 4096: 1 << 21}  # of statvfs: of mount
@@ -151,6 +153,8 @@ def confine(settings: dict, keep: tuple[int, int]) -> None:
         hard = resource.getrlimit(limit)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(limit, (most, most))
+    if settings["mode"] != "plain":
+        refuse_calls()
 
 
 def drop_rights(settings: dict) -> None:
