@@ -115,6 +115,8 @@ def unchanged(now: Any, was: Any) -> bool:
 def plain(value: Any) -> np.ndarray | None:
     """The value as a plain array of numbers or booleans, or None where it is not one (a subclass, objects, ragged lists)."""
     if type(value) in (list, tuple):
+        if holds_text(value):  # in an array, each would take as much memory as the longest
+            return None
         try:
             value = np.array(value)
         except ValueError:
@@ -122,6 +124,13 @@ def plain(value: Any) -> np.ndarray | None:
     elif type(value) in (int, float) or isinstance(value, np.number):
         value = np.asarray(value)
     return value if type(value) is np.ndarray and value.dtype.kind in "fiub" else None
+
+
+def holds_text(value: Any) -> bool:
+    """Whether there is a string in a value, also within lists and tuples."""
+    if type(value) in (list, tuple):
+        return any(map(holds_text, value))
+    return isinstance(value, (str, bytes)) or (isinstance(value, np.ndarray) and value.dtype.kind in "SU")
 
 
 def exact(expected: Any) -> bool:

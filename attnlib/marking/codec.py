@@ -125,8 +125,8 @@ class _Reader:
         if self.count > MOST_NODES or depth > DEEPEST:
             raise Unreadable("a message with too many items, or nested too deeply")
         if type(tree) is not list:
-            if type(tree) is dict:
-                raise Unreadable("a message that holds a JSON object")
+            if type(tree) is dict or (type(tree) is str and len(tree) > LONGEST):
+                raise Unreadable("a message that holds a JSON object, or too long a string")
             return tree
         tag, *rest = tree
         if tag in ("t", "l"):
@@ -146,7 +146,7 @@ class _Reader:
         if tag == "y" and issubclass(getattr(np, rest[0]), np.generic):
             return getattr(np, rest[0])
         if tag == "o" and len(rest) == 3 and all(type(part) is str for part in rest):
-            return Odd(*rest)
+            return Odd(*(self.value(part, depth + 1) for part in rest))
         if tag == "f" and type(rest[0]) is str:
             return Formula(rest[0]) if self.formulas else Odd("Formula", rest[0][:500])
         if tag == "...":

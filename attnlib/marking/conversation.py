@@ -16,6 +16,7 @@ from attnlib.marking.libraries import library_calls
 from attnlib.marking.prepared import Answer
 from attnlib.marking.serving import ServerDied
 
+LONGEST_TEXT = 10_000  # characters of a verdict; what a process says of itself may be made to fill the disk
 BUDGET = 120  # seconds for one submission, after which the rest of it is not judged
 NO_STATEMENT = b"\xff" * 4
 DEATHS = {
@@ -39,6 +40,9 @@ class Mark:
     mistakes: list[str] = field(default_factory=list)
     libraries: list[str] = field(default_factory=list)
     case: str = ""
+
+    def __post_init__(self):
+        self.text = self.text[:LONGEST_TEXT]
 
     @property
     def points(self) -> float:

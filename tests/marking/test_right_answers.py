@@ -2,14 +2,16 @@
 
 import functools
 import inspect
+import tracemalloc
 
 import numpy as np
 import pytest
 
 from attnlib.exercises import all_exercises
+from attnlib.exercises.compare import plain
 from attnlib.exercises.core import judge
 from attnlib.marking.assignment import Assignment
-from attnlib.marking.codec import Formula, Odd, Unreadable, pack, unpack
+from attnlib.marking.codec import LONGEST, Formula, Odd, Unreadable, pack, unpack
 from attnlib.marking.inside.student import outcome, parameters
 from attnlib.marking.marker import Marker, right_cells
 from attnlib.marking.prepared import Answer, Prepared
@@ -95,6 +97,44 @@ def softmax(numbers):
     return e / e.sum(axis=-1, keepdims=True)"""
 
 
+SOFTMAX = "    e = np.exp(scores - scores.max(axis=-1, keepdims=True))\n    return e / e.sum(axis=-1, keepdims=True)"
+STYLES = {  # each was marked wrong once, though it runs in a notebook
+    "annotations of names that are defined nowhere": [
+        "from __future__ import annotations",
+        f"def softmax(scores: Scores) -> Weights:\n{SOFTMAX}",
+    ],
+    "a table that a loop fills": [
+        "powers = {}\nfor n in range(3):\n    powers[n] = 2**n\nk = 0\nwhile k < 3:\n    k += 1",
+        f"def softmax(scores):\n    assert powers[2] == 4 and k == 3\n{SOFTMAX}",
+    ],
+    "a definition in a loop": [
+        f"for attempt in range(2):\n    def softmax(scores):\n    {SOFTMAX}".replace("\n    return", "\n        return")
+    ],
+    "display": [f"def softmax(scores):\n    display(scores)\n{SOFTMAX}"],
+    "input": [
+        "name = input('Your name? ') or 'nobody'",
+        f"def softmax(scores):\n    assert name == 'nobody'\n{SOFTMAX}",
+    ],
+}
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_what_works_in_a_notebook_is_right(marker, style):
+    mark = marker.mark(["import numpy as np", *STYLES[style]])[0][0]
+    assert mark.status == "right", mark.text
+
+
+@pytest.mark.parametrize("said", ["", "'write it here'"])
+def test_a_stub_that_raises_is_not_started(marker, said):
+    mark = marker.mark([f"def softmax(scores):\n    raise NotImplementedError({said})"])[0][0]
+    assert mark.status == "not started" and mark.text == "softmax: not started."
+
+
+def test_pytorchs_own_error_is_no_stub(marker):
+    cells = ["def missing():\n    raise NotImplementedError('no such kernel')", "def softmax(scores):\n    missing()"]
+    assert "It raises NotImplementedError: no such kernel" in marker.mark(cells)[0][0].text
+
+
 VALUES = [
     *(
         None,
@@ -162,6 +202,24 @@ HEADS += [
 def test_forged_bytes_are_unreadable(head):
     with pytest.raises(Unreadable):
         unpack(len(head).to_bytes(4, "little") + head.encode())
+
+
+def test_strings_of_any_length_do_not_come_back():
+    """Verdicts repeat what a process says of itself, and they are kept on disk."""
+    for value in ("x" * LONGEST, Odd("x" * LONGEST, "")):
+        assert unpack(pack(value)) == value
+    for head in (f'"{"x" * (LONGEST + 1)}"', f'["o", "{"x" * (LONGEST + 1)}", "", "object"]'):
+        with pytest.raises(Unreadable):
+            unpack(len(head).to_bytes(4, "little") + head.encode())
+
+
+def test_lists_of_strings_do_not_fill_the_markers_memory():
+    """In an array, each string takes the room of the longest: of a message of 300 kB, 40 GB."""
+    for long in ("x" * LONGEST, np.array("x" * LONGEST)):
+        tracemalloc.start()
+        assert plain([[long, *["y"] * 200]]) is None
+        assert tracemalloc.get_traced_memory()[1] < 50_000_000
+        tracemalloc.stop()
 
 
 def test_any_bytes_are_a_value_or_unreadable(rng):

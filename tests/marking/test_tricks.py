@@ -152,6 +152,16 @@ def test_a_forged_reply_is_a_wrong_answer(mark, reply):
     assert "right" not in mark(WRONG, forged).values()
 
 
+def test_a_forged_verdict_does_not_fill_the_disk(marker):
+    lines = "[[x, x, ['ValueError', 'm', ['a'], 'a'], 'y' * 200_000, '']] * len(step['cases'])"
+    reply = WHOLE.format(f"(lambda x: {lines})(b'\\x05\\x00\\x00\\x00[\"t\"]')")
+    forged = (
+        "def trick():\n" + textwrap.indent(FORGED.replace("REPLY", reply), "    ") + "\n    return 1\nscale = trick()"
+    )
+    mark = marker.mark([WRONG, forged, "def softmax(scores):\n    return scores * scale"])[0][0]
+    assert "It raises ValueError: a" in mark.text and len(mark.text) == 10_000
+
+
 def test_nothing_outlives_its_submission(marker):
     before = processes()
     marker.mark(

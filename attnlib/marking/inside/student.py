@@ -5,6 +5,7 @@ one message a request, which the marker reads as data.
 """
 
 import ast
+import builtins
 import contextlib
 import functools
 import inspect
@@ -42,6 +43,7 @@ class Student:
         self.main = types.ModuleType("__main__")
         self.space = vars(self.main)
         sys.modules["__main__"] = self.main
+        vars(builtins).update(display=lambda *_, **__: None, input=lambda *_: "")  # as with nobody at the notebook
         self.problems: list[list] = []
         self.later: list[tuple[ast.ImportFrom, int]] = []  # imports of what is not given yet
 
@@ -86,7 +88,8 @@ class Student:
 
     def _execute(self, node: ast.stmt, cell: int) -> None:
         try:
-            code = compile(ast.Module([node], []), file_of_cell(cell), "exec", dont_inherit=True)
+            tree, flags = ast.Module([node], []), self.notebook.flags
+            code = compile(tree, file_of_cell(cell), "exec", flags, dont_inherit=True)
             with quiet(Printed()), at_most(STATEMENT_SECONDS):
                 exec(code, self.space)
         except BaseException as error:
