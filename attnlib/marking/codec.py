@@ -15,6 +15,9 @@ import numpy as np
 
 KINDS = "biufcSU"  # of arrays that pass as they are
 MOST_NODES, DEEPEST, LONGEST = 200_000, 30, 250_000  # items, nesting, characters of a string
+MOST_KEYS = (
+    1_000  # of a dict whose keys are not all strings: numbers may be chosen so that a table of them takes minutes
+)
 PLAIN = (type(None), bool, float)
 
 
@@ -134,6 +137,8 @@ class _Reader:
         if tag == "b":
             return self._array("|u1", tuple(rest)).tobytes()
         if tag == "d":
+            if len(rest) > MOST_KEYS and not all(type(key) is str for key, _ in rest):
+                raise Unreadable("a dict with too many keys that are no strings")
             return {self.value(key, depth + 1): self.value(part, depth + 1) for key, part in rest}
         if tag == "a":
             return self._array(rest[0], tuple(rest[1:]))

@@ -43,6 +43,7 @@ sys.path.insert(0, {tests!r})
 from attnlib.marking.assignment import Assignment
 from attnlib.marking.marker import Marker, right_cells
 from attnlib.marking.sandbox import Sandbox
+from test_calls import REACHES, told
 from tricks import TRICKS, WRONG
 assert os.geteuid() == 65534
 with Marker(Assignment.of_lessons(["02"]), Sandbox("unshare", seconds=2, wall=15)) as marker:
@@ -50,6 +51,8 @@ with Marker(Assignment.of_lessons(["02"]), Sandbox("unshare", seconds=2, wall=15
         for cell in cells:
             marks, _ = marker.mark([WRONG, cell])
             assert not any(mark.points for mark in marks), number
+    for what, body in REACHES.items():
+        assert "It raises ValueError: refused" in told(marker, body), what
     assert all(mark.points for mark in marker.mark(right_cells(marker.assignment))[0])
 print("all tricks as user", os.geteuid())
 """

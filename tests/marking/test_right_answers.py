@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import json
 import tracemalloc
 
 import numpy as np
@@ -211,6 +212,15 @@ def test_strings_of_any_length_do_not_come_back():
     for head in (f'"{"x" * (LONGEST + 1)}"', f'["o", "{"x" * (LONGEST + 1)}", "", "object"]'):
         with pytest.raises(Unreadable):
             unpack(len(head).to_bytes(4, "little") + head.encode())
+
+
+def test_keys_that_are_all_alike_to_a_dict_do_not_stop_the_marker():
+    """All of these numbers have the hash 0; 60,000 of them took 20 s to read."""
+    head = json.dumps(["d", *([number * (2**61 - 1), 0] for number in range(1_001))])
+    with pytest.raises(Unreadable, match="too many keys that are no strings"):
+        unpack(len(head).to_bytes(4, "little") + head.encode())
+    vocabulary = {f"word {number}": number for number in range(5_000)}
+    assert unpack(pack(vocabulary)) == vocabulary
 
 
 def test_lists_of_strings_do_not_fill_the_markers_memory():
