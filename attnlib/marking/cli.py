@@ -104,8 +104,9 @@ def add_mark(commands: argparse._SubParsersAction) -> None:
     mark = commands.add_parser(
         "mark",
         help="mark submissions in a sandbox",
-        description="Mark notebooks. Students' code runs in a sandbox, on inputs drawn anew, and only arrays come back. A "
-        "run that was stopped goes on where it was. Needs Linux.",
+        description="Mark notebooks. Students' code runs in a sandbox, on inputs drawn anew, and only arrays come back. Of "
+        "the cells, imports, definitions, assignments, and blocks and loops of these are run where an answer needs them; a "
+        "call alone, such as table.append(x), is not. A run that was stopped goes on where it was. Needs Linux.",
     )
     mark.add_argument("submissions", type=Path, help="folder with a notebook, or a folder, for each student")
     mark.add_argument("--lesson", action="append", default=[], help="lesson whose exercises are asked for, such as 02")
