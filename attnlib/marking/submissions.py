@@ -80,7 +80,8 @@ def notebooks_in(folder: Path) -> list[Path]:
         depth = len(Path(place).relative_to(folder).parts)
         folders[:] = [name for name in folders if not name.startswith(".") and depth < DEEPEST]
         shown = [Path(place, name) for name in files if LIKE_A_NOTEBOOK.search(name) and not name.startswith(".")]
-        found += [path for path in shown if path.is_file() and not path.is_symlink()]
+        with contextlib.suppress(PermissionError):  # names in a folder may be known, and nothing else
+            found += [path for path in shown if path.is_file() and not path.is_symlink()]
     return sorted(found)
 
 

@@ -126,3 +126,25 @@ def test_without_namespaces_nobody_is_marked_and_the_way_out_is_said(sandbox, or
     assert "attnlib mark: no sandbox works here" in done.stderr, done.stderr[-3000:]
     assert "as root, `sysctl user.max_user_namespaces=15000` allows it. Or name a container image" in done.stderr
     assert sorted(path.name for path in ordinary.folder.iterdir()) == ["in"]
+
+
+CLOSED = """
+import sys
+from pathlib import Path
+from attnlib.marking.submissions import find
+folder = Path({folder!r})
+for student in ("open", "shut", "listed"):
+    folder.joinpath(student).mkdir()
+    for name in ("a.ipynb", "b.ipynb"):
+        folder.joinpath(student, name).write_text("def softmax", encoding="utf-8")
+folder.joinpath("open", "b.ipynb").chmod(0)
+folder.joinpath("shut").chmod(0)
+folder.joinpath("listed").chmod(0o444)
+print([(one.id, one.path and one.path.name) for one in find(folder, ["softmax"])])
+"""
+
+
+def test_what_may_not_be_read_stops_nobody(ordinary):
+    """Archives keep the rights of what is packed in them."""
+    done = ordinary(BECOME + CLOSED.format(folder=str(ordinary.folder)))
+    assert "[('listed', None), ('open', 'a.ipynb'), ('shut', None)]" in done.stdout, done.stderr[-3000:]

@@ -104,6 +104,17 @@ STYLES = {  # each was marked wrong once, though it runs in a notebook
         "from __future__ import annotations",
         f"def softmax(scores: Scores) -> Weights:\n{SOFTMAX}",
     ],
+    "hints of a library that is not there": [
+        "from jaxtyping import Float",
+        f"def softmax(scores: Float[np.ndarray, 'n m']) -> Float:\n{SOFTMAX}",
+    ],
+    "a class whose base stands further down": [
+        "class Rows(Columns):\n    pass\ntool = Rows()",
+        "def softmax(scores):\n    return tool.softmax(scores)",
+        f"class Columns:\n    @staticmethod\n    def softmax(scores):\n{SOFTMAX}".replace(
+            "\n    e", "\n        e"
+        ).replace("\n    return", "\n        return"),
+    ],
     "a table that a loop fills": [
         "powers = {}\nfor n in range(3):\n    powers[n] = 2**n\nk = 0\nwhile k < 3:\n    k += 1",
         f"def softmax(scores):\n    assert powers[2] == 4 and k == 3\n{SOFTMAX}",
@@ -123,6 +134,12 @@ STYLES = {  # each was marked wrong once, though it runs in a notebook
 def test_what_works_in_a_notebook_is_right(marker, style):
     mark = marker.mark(["import numpy as np", *STYLES[style]])[0][0]
     assert mark.status == "right", mark.text
+
+
+def test_a_result_without_end_is_said_to_be_one(marker):
+    huge = "def softmax(scores):\n    return np.broadcast_to(scores.flat[0], (10**6, 10**6))"
+    mark = marker.mark(["import numpy as np", huge])[0][0]
+    assert "What it returns cannot be handed over (MemoryError)." in mark.text
 
 
 @pytest.mark.parametrize("said", ["", "'write it here'"])

@@ -4,8 +4,6 @@ This runs in the sandbox before any of the student's code does, and reads syntax
 it imports nothing of attnlib.
 """
 
-import __future__
-
 import ast
 import builtins
 import re
@@ -39,7 +37,6 @@ class Notebook:
     unread: dict[int, str] = field(default_factory=dict)  # cell: why
     checks: dict[str, int] = field(default_factory=dict)  # name: number of statements before its last check
     aliases: dict[str, str] = field(default_factory=dict)  # name: the dotted path that it was imported from
-    flags: int = 0  # of the compiler, by `from __future__ import`, which in a notebook holds for all that follows
 
 
 def read(cells: list[str]) -> Notebook:
@@ -65,7 +62,6 @@ def read(cells: list[str]) -> Notebook:
             elif wanted(node):
                 notebook.statements.append(found)
                 notebook.aliases.update(imported(node))
-                notebook.flags |= future(node)
     return notebook
 
 
@@ -163,15 +159,6 @@ def needed(notebook: Notebook, names: list[str]) -> list[int]:
     if names_reached & REFLECTION:
         return list(range(len(statements)))
     return [i for i, s in enumerate(statements) if s.binds & (names_reached | {"*"})]
-
-
-def future(node: ast.stmt) -> int:
-    """The compiler's flags that a statement asks for."""
-    names = [alias.name for alias in node.names] if getattr(node, "module", "") == "__future__" else []
-    flags = 0
-    for name in set(names) & set(__future__.all_feature_names):
-        flags |= getattr(__future__, name).compiler_flag
-    return flags
 
 
 def reached(notebook: Notebook, names: list[str]) -> set[str]:

@@ -4,6 +4,8 @@ It runs in the sandbox, as a fork of `server`, one a submission. Whatever the st
 one message a request, which the marker reads as data.
 """
 
+import __future__
+
 import ast
 import builtins
 import contextlib
@@ -23,10 +25,11 @@ from typing import Any
 from attnlib.exercises.compare import Printed, Unfit, quiet, text_of
 from attnlib.marking.codec import Unreadable, pack, unpack
 from attnlib.marking.inside.describing import described
-from attnlib.marking.inside.reading import Notebook, read
+from attnlib.marking.inside.reading import Notebook, binds, read
 from attnlib.marking.inside.wire import make_module, read_frame, write_frame
 
 SIGN = 8  # bytes, by which a reply is known to belong to its request
+HINTS_AS_TEXT = __future__.annotations.compiler_flag  # hints may be of a library that is not here
 STATEMENT_SECONDS = 3.0  # after which a statement of the notebook is given up
 
 
@@ -46,6 +49,7 @@ class Student:
         vars(builtins).update(display=lambda *_, **__: None, input=lambda *_: "")  # as with nobody at the notebook
         self.problems: list[list] = []
         self.later: list[tuple[ast.ImportFrom, int]] = []  # imports of what is not given yet
+        self.nameless: list[tuple[ast.stmt, int]] = []  # statements that use a name from further down
 
     def answer(self, request: list[dict]) -> list:
         """Carry out one request: a list of steps, each a dict whose `do` names a method."""
@@ -75,6 +79,10 @@ class Student:
             if self.done <= number < upto and number not in skipped:
                 self.tell(struct.pack("<I", number))  # if this one ends the process, the marker knows which it was
                 self._run(number)
+        nameless, self.nameless = self.nameless, []
+        for node, cell in nameless:  # whoever wrote them had run the cell further down first
+            if not binds(node) & set(self.space):
+                self._execute(node, cell)
         self.done = max(self.done, upto)
         self.tell(struct.pack("<I", 2**32 - 1))
 
@@ -88,13 +96,14 @@ class Student:
 
     def _execute(self, node: ast.stmt, cell: int) -> None:
         try:
-            tree, flags = ast.Module([node], []), self.notebook.flags
-            code = compile(tree, file_of_cell(cell), "exec", flags, dont_inherit=True)
+            code = compile(ast.Module([node], []), file_of_cell(cell), "exec", HINTS_AS_TEXT, dont_inherit=True)
             with quiet(Printed()), at_most(STATEMENT_SECONDS):
                 exec(code, self.space)
         except BaseException as error:
             if isinstance(error, ImportError) and isinstance(node, ast.ImportFrom):
                 self.later.append((node, cell))
+            if isinstance(error, NameError):
+                self.nameless.append((node, cell))
             said = f"it took more than {STATEMENT_SECONDS:g} s" if isinstance(error, Late) else text_of(error)
             self.problems.append([cell, f"{type(error).__name__}: {said[:300]}"])
 
@@ -130,6 +139,9 @@ def outcome(function: Callable, args: list, file: str) -> list:
         parts = [pack(value), pack(args)]
     except Unreadable as caught:
         parts, error = [pack(None), pack(())], error or Unfit(f"What it returns is {caught}.")
+    except BaseException as caught:
+        said = f"What it returns cannot be handed over ({type(caught).__name__})."
+        parts, error = [pack(None), pack(())], error or Unfit(said)
     return [*parts, *told(error, file), str(printed.text)[:10_000]]
 
 
