@@ -15,6 +15,9 @@ from attnlib.marking.assignment import Assignment
 from attnlib.marking.inside.describing import shape_of
 
 ALIKE_SIZE = 100  # nodes of syntax trees in common, below which two short answers may be the same by chance
+LONGEST_CELL = (
+    2_000  # characters of a cell; Excel takes 32,767 and goes on in the next row, Python's reader refuses more
+)
 COMMON = 8  # an answer that more submissions than this have is the usual way to write it
 
 
@@ -106,8 +109,13 @@ def number(value: float) -> float | int:
 
 
 def harmless(text: str) -> str:
-    """Text that no table calculator takes for a formula, on one line, and that can be written as UTF-8."""
+    """Text that no table calculator takes for a formula, on one line of a length that programs read, as UTF-8.
+
+    Control characters go, since a terminal obeys them when it shows the table.
+    """
     text = " ".join(str(text).encode("utf-8", "replace").decode().split())
+    text = "".join(letter for letter in text if unicodedata.category(letter) != "Cc")
+    text = text if len(text) <= LONGEST_CELL else text[: LONGEST_CELL - 1] + "…"
     return "'" + text if is_formula(text) else text
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 LARGEST = 100_000_000  # bytes of a file
 MOST_PARTS = 5_000_000  # of JSON, each of which takes up to 80 bytes when it is read
 DEEPEST = 20  # folders within a student's folder; nobody packs more, and paths cannot be of any length
+NAMED = 10  # of the files in a student's folder that were not read
 LIKE_A_NOTEBOOK = re.compile(r"\.ipynb|\.json$", re.IGNORECASE)
 
 
@@ -69,7 +70,8 @@ def in_folder(folder: Path, names: list[str], like: str) -> Submission:
     if len(paths) < 2:
         return Submission(folder.name, paths[0] if paths else None)
     best = max(paths, key=lambda path: (path.name == like, defines(path, names)))
-    others = ", ".join(str(path.relative_to(folder)) for path in paths if path != best)
+    rest = [str(path.relative_to(folder)) for path in paths if path != best]
+    others = ", ".join(rest[:NAMED]) + (f" and {len(rest) - NAMED} more" if len(rest) > NAMED else "")
     return Submission(folder.name, best, f"read {best.relative_to(folder)}, not {others}")
 
 

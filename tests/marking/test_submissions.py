@@ -418,3 +418,15 @@ def test_a_notebook_that_would_fill_the_memory_is_not_read():
     """33 million empty lists are 100 MB in a file, and 2.5 GB once they are read."""
     with pytest.raises(NotANotebook, match="more than 5,000,000 parts"):
         code_cells(b'{"cells": [' + b"[]," * 2_500_001 + b"[]]}")
+
+
+def test_no_student_breaks_the_table(tmp_path):
+    """A cell that is too long goes on in another row, or stops whoever reads it; a terminal obeys control characters."""
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for number in range(300):
+        folder.joinpath(f"copy {number}.ipynb").write_bytes(notebook(*GOOD))
+    (one,) = find(tmp_path, NAMES)
+    assert one.note.endswith("copy 107.ipynb and 289 more") and len(one.note) < 250
+    assert harmless("torch.x" * 30_000) == "torch.x" * 285 + "torc…"
+    assert harmless("a\x1b]0;owned\x07\x9b2J\tb\x00") == "a]0;owned2J b"
