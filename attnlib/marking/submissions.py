@@ -10,6 +10,7 @@ from pathlib import Path
 
 LARGEST = 100_000_000  # bytes of a file
 MOST_PARTS = 5_000_000  # of JSON, each of which takes up to 80 bytes when it is read
+STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)  # nothing is tried twice, so that it takes no memory
 DEEPEST = 20  # folders within a student's folder; nobody packs more, and paths cannot be of any length
 NAMED = 10  # of the files in a student's folder that were not read
 LIKE_A_NOTEBOOK = re.compile(r"\.ipynb|\.json$", re.IGNORECASE)
@@ -95,9 +96,26 @@ def defines(path: Path, names: list[str]) -> int:
     return sum(bool(re.search(rf"\b(def|class)\s+{name}\b", text)) for name in names)
 
 
+def parts_in(data: bytes) -> int:
+    """How many parts JSON has, with those that its strings seem to have."""
+    return sum(map(data.count, (b"[", b"{", b",")))
+
+
+def has_many_parts(data: bytes) -> bool:
+    """Whether JSON has too many parts; not those that a long table which a cell printed seems to have."""
+    outside = parts_in(data)
+    if outside <= MOST_PARTS:
+        return False
+    for number, string in enumerate(STRING.finditer(data)):
+        if number > MOST_PARTS:
+            return True
+        outside -= parts_in(string[0])
+    return outside > MOST_PARTS
+
+
 def code_cells(data: bytes) -> list[str]:
     """Sources of a notebook's code cells, in order, without a look at metadata; or NotANotebook."""
-    if sum(map(data.count, (b"[", b"{", b","))) > MOST_PARTS:
+    if has_many_parts(data):
         raise NotANotebook(f"the file has more than {MOST_PARTS:,} parts, which takes too much memory to be read")
     try:
         content = json.loads(data.decode("utf-8-sig", errors="replace"))

@@ -418,6 +418,14 @@ def test_a_notebook_that_would_fill_the_memory_is_not_read():
     """33 million empty lists are 100 MB in a file, and 2.5 GB once they are read."""
     with pytest.raises(NotANotebook, match="more than 5,000,000 parts"):
         code_cells(b'{"cells": [' + b"[]," * 2_500_001 + b"[]]}")
+    with pytest.raises(NotANotebook, match="more than 5,000,000 parts"):
+        code_cells(b'{"cells": [' + b'"",' * 5_000_001 + b'""]}')
+
+
+def test_a_notebook_that_printed_a_long_table_is_read():
+    printed = {"output_type": "stream", "name": "stdout", "text": ["0.1, " * 1_000 + '"\n'] * 5_001}
+    cells = [{"cell_type": "code", "source": "x = 1", "outputs": [printed]}]
+    assert code_cells(json.dumps({"cells": cells}).encode()) == ["x = 1"]
 
 
 def test_no_student_breaks_the_table(tmp_path):
