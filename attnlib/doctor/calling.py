@@ -52,6 +52,7 @@ class Subject:
     d_model: int = 8
     d_context: int = 8
     dtype: torch.dtype = torch.float64
+    only_with: str = ""  # what it raises for other numbers of tokens than the one with which it works
     shared: bool = False  # whether the layer gets the doctor's own tensors, to see if it writes into them
     generator: torch.Generator = field(default_factory=lambda: torch.Generator().manual_seed(0))
 

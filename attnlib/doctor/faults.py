@@ -202,8 +202,9 @@ FAULTS = {
     ),
     "fully masked row is not empty": Fault(
         "With a finite fill such as −1e9 a row that may see nothing sees everything alike. Fill with −inf and set such "
-        "rows to 0.",
+        "rows to 0. (Hugging Face's layers do it on purpose: nobody reads these rows.)",
         4,
+        "warning",
     ),
     "gradient is not finite": Fault("A NaN that the forward pass hides comes back in the gradient (0 · NaN).", 7),
     "fill too large for float16": Fault("−1e9 does not exist in float16 (largest: 65504). Use −inf or torch.finfo.", 4),

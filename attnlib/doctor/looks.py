@@ -35,6 +35,8 @@ def judge_sums(look: Look, allowed: Tensor, calls: list[Call]) -> Finding | None
     rows = weights.sum(-1)[allowed.any(-1)]
     if ones(rows):
         return None
+    if any(heads_mixed(call.result, weights) for call in calls if call.name == "softmax"):
+        return None
     low, high = float(rows.min()), float(rows.max())
     seen = f"the rows of the weights sum to {low:.3f}{f' to {high:.3f}' if high - low > 5e-4 else ''}, expected 1"
     columns = weights.sum(-2)
@@ -58,6 +60,17 @@ def judge_sums(look: Look, allowed: Tensor, calls: list[Call]) -> Finding | None
         if abs(low * math.sqrt(d_head) - 1) < 1e-3 or abs(low * d_head - 1) < 1e-3:
             return found("scaled after the softmax", probe, f"{seen}: 1 / {1 / low:.3g}, where d_head is {d_head}")
     return found("rows do not sum to 1", probe, seen)
+
+
+def heads_mixed(before: Tensor, weights: Tensor) -> bool:
+    """Whether each head's weights are one mixture of the maps of all heads, as in talking heads: these rows need not sum to 1."""
+    if before.shape != weights.shape or weights.ndim != 4 or not ones(before.sum(-1)) or not weights.isfinite().all():
+        return False
+    maps, mixed = (each.transpose(0, 1).flatten(1).T for each in (before, weights))
+    maps = torch.cat([maps, torch.ones_like(maps[:, :1])], 1)  # a mixture may have a bias
+    mixture = torch.linalg.lstsq(maps, mixed).solution
+    others = mixture[:-1] - torch.diag(mixture[:-1].diagonal())
+    return float(others.abs().max()) > 1e-3 and torch.allclose(maps @ mixture, mixed)
 
 
 def future_cut(weights: Tensor, calls: list[Call]) -> bool:

@@ -7,7 +7,7 @@ from attnlib.doctor.calling import Subject
 from attnlib.doctor.chart import OVER_BATCH, Chart
 from attnlib.doctor.conventions import LENGTHS
 from attnlib.doctor.mechanism import watch
-from attnlib.doctor.reading import EMBEDDED
+from attnlib.doctor.reading import EMBEDDED, may_have_context
 from attnlib.doctor.report import Finding, NotExamined, Passed, found
 from attnlib.doctor.seeing import size_of
 
@@ -168,12 +168,25 @@ def gradient_probe(chart: Chart) -> list:
     parameters = dict(subject.layer.named_parameters()) if subject.is_module else {}
     stood_in_for = {id(each) for each in passed_by(subject)}
     parameters = {n: each for n, each in parameters.items() if each.requires_grad and id(each) not in stood_in_for}
+    called: set[str] = set()
+    parts = subject.layer.named_modules() if subject.is_module else ()
+    hooks = [part.register_forward_hook(lambda *_, name=name: called.add(name)) for name, part in parts]
     output = subject.run(*sequences)[0]
+    for hook in hooks:
+        hook.remove()
     if not output.requires_grad:
         return [found("no gradient", probe, f"the result is cut off from {len(parameters)} parameters and the input")]
     targets = [*parameters.values(), *sequences]
     gradients = torch.autograd.grad((output * torch.randn_like(output)).sum(), targets, allow_unused=True)
     missing = [name for name, gradient in zip(parameters, gradients) if gradient is None]
+    if subject.kind == "self" and may_have_context(subject.layer):  # what reads the context has nothing to do
+        idle = [name for name in missing if name.rpartition(".")[0] not in called]
+        missing = [name for name in missing if name not in idle]
+        if idle:
+            reason = (
+                f"{len(idle)} parameters belong to parts that were not called, as no context is given: `{idle[0]}`."
+            )
+            results.append(NotExamined(probe, reason, "Pass call=lambda layer, query, context, mask: ..."))
     if missing:
         seen = (
             f"{len(missing)} of {len(parameters)} parameters get none: {', '.join(f'`{name}`' for name in missing[:3])}"

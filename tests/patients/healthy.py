@@ -305,6 +305,52 @@ class EmbeddingNorm(Attention):
         return x + super().forward(self.norm(x), mask)
 
 
+class HeadsMixed(Attention):
+    """Talking heads: maps are mixed once more behind the softmax, with a bias."""
+
+    def __init__(self):
+        super().__init__()
+        self.mixture = nn.Linear(4, 4)
+
+    def softmax(self, scores, allowed):
+        return self.mixture(super().softmax(scores, allowed).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+    def forward(self, x):
+        return super().forward(x)
+
+
+class InWindows(Attention):
+    """Swin's: a table of biases for windows of 3 by 3 tokens, so 9 tokens and no other number."""
+
+    def __init__(self):
+        super().__init__()
+        self.bias = nn.Parameter(torch.randn(4, 9, 9))
+
+    def scores(self, query, key):
+        return super().scores(query, key) + self.bias.view(1, 4, query.shape[-2], -1)
+
+
+class IdleContext(Block):
+    """T5's decoder: a part that reads a context, if there is one."""
+
+    def __init__(self):
+        super().__init__(causal=True)
+        self.cross_attention = in_torch.MultiHeadAttention(12, 4)
+
+    def forward(self, hidden_states, attention_mask=None, position_bias=None, encoder_hidden_states=None):
+        if encoder_hidden_states is not None:
+            hidden_states = hidden_states + self.cross_attention(hidden_states, encoder_hidden_states)
+        return super().forward(hidden_states, attention_mask)
+
+
+def takes_tensors_too(query, key, value, mask=None):
+    """NumPy, of which PyTorch's tensors understand all but the mask."""
+    scores = query @ np.swapaxes(key, -1, -2) / np.sqrt(query.shape[-1])
+    exps = np.exp(scores) if mask is None else np.where(mask, np.exp(scores), 0.0)
+    total = exps.sum(-1, keepdims=True)
+    return exps / (total if mask is None else np.where(total > 0, total, 1.0)) @ value
+
+
 def by_loop(query, key, value):
     """One query at a time, [n, d]."""
     rows = []
@@ -366,6 +412,10 @@ HEALTHY = {
     "no projection": (NoProjection, {}),
     "NumPy function": (lambda: in_numpy.scaled_dot_product_attention, {"mask": "may attend"}),
     "NumPy loop": (lambda: by_loop, {}),
+    "NumPy that takes tensors": (lambda: takes_tensors_too, {"mask": "may attend"}),
+    "talking heads, mixed after softmax": (HeadsMixed, {}),
+    "windows": (InWindows, {"mask": "may attend"}),
+    "a part for a context that is not given": (IdleContext, {"causal": True}),
     "function with heads": (lambda: with_heads, {}),
     "lambda over a layer": (closed_over, {}),
     "attnlib function": (lambda: in_torch.scaled_dot_product_attention, {}),
