@@ -652,7 +652,7 @@ def test_what_the_call_left_out_is_said_and_the_remedy_works(transformers):
     (finding,) = report.findings
     assert "no fault of the layer" in finding.meaning
     assert "call=lambda layer, x: layer(x, position_embeddings=...)" in finding.meaning
-    assert str(report).count("the layer could not be called") == 1  # all probes on one line
+    assert " ".join(str(report).split()).count("the layer could not be called") == 1  # all probes on one line
 
     def turned(layer, x):
         angles = (
