@@ -39,6 +39,7 @@ def judge_sums(look: Look, allowed: Tensor, calls: list[Call]) -> Finding | None
         return None
     low, high = float(rows.min()), float(rows.max())
     seen = f"the rows of the weights sum to {low:.3f}{f' to {high:.3f}' if high - low > 5e-4 else ''}, expected 1"
+    allowed = allowed & weights.isfinite()  # over the heads, what all of them hide is 0 / 0
     columns = weights.sum(-2)
     softmaxes = [call.result for call in calls if call.name == "softmax"]
     if any(ones(each.sum(-1)) and same(each.transpose(-1, -2), weights) for each in softmaxes):
@@ -111,10 +112,15 @@ def products(look: Look) -> Tensor | None:
 
 def judge_scale(look: Look, allowed: Tensor, before: float) -> tuple[Finding | None, str]:
     """What the scores were multiplied by. ``before`` is what queries and keys were multiplied by ahead of the product."""
-    compared = products(look)
-    slope = None if compared is None else slope_of(look.weights, compared, allowed)
+    compared, weights = products(look), look.weights
+    slope = None if compared is None else slope_of(weights, compared, allowed)
+    biased = slope is None and compared is not None and weights.ndim == 4
+    if biased:  # the same for each sequence of a batch, as those by distance are, so not in the ratio of two
+        slope = slope_of(weights[1:] / weights[:1], compared[1:] - compared[:1], allowed[1:] & allowed[:1])
     if slope is None:
         return None, ""
+    if biased and abs(slope * before - 1) < 1e-3:
+        return None, "scores are not scaled and get a bias, as T5's do (not judged)"
     total, d_head = slope * before, look.query.shape[-1]
     heads = look.weights.shape[1] if look.weights.ndim == 4 else 1
     root = math.sqrt(d_head)
@@ -172,6 +178,20 @@ def judge_mask(look: Look, plain: Look, allowed: Tensor) -> Finding | None:
     return None
 
 
+def judge_axis(look: Look, plain: Look, allowed: Tensor) -> Finding | None:
+    """Whether a mask that hides the same keys from all queries changed the rows of these tokens, and no other row."""
+    weights, free = look.weights, plain.weights
+    if weights.shape != free.shape or weights.shape[-1] != weights.shape[-2]:
+        return None
+    kept = allowed[..., 0, :]
+    if kept.all() or not torch.equal(allowed, kept.unsqueeze(-2).expand_as(allowed)):
+        return None
+    if not same(weights[kept], free[kept]) or same(weights[~kept], free[~kept]):
+        return None
+    seen = f"the rows of hidden tokens changed, the others have up to {float(weights[kept][~allowed[kept]].max()):.3f} on hidden keys"
+    return found("mask on the query axis", "what the mask does to the weights", seen)
+
+
 def shares(part: Tensor, whole: Tensor) -> bool:
     """Whether each number of part [.., a] stands somewhere in whole [.., b]."""
     ordered = whole.contiguous().sort(-1).values
@@ -191,12 +211,24 @@ def by_token(heads: Tensor, batch: int) -> list[Tensor]:
     return []
 
 
+def without_repeats(heads: Tensor) -> Tensor:
+    """Heads [batch, h, n, d] with those that several share but once, as they were projected."""
+    return heads[:, sorted(set(groups(heads)))] if heads.ndim == 4 else heads
+
+
+def groups(heads: Tensor) -> list[int]:
+    """For each head of [batch, h, n, d] the first that is equal to it."""
+    every = range(heads.shape[1])
+    return [next(i for i in every if torch.equal(heads[:, i], heads[:, j])) for j in every]
+
+
 def judge_split(heads: Tensor, made: list[Tensor], batch: int) -> tuple[str, float]:
     """Where the heads of a query (or key) come from: "tokens" and the factor applied, "mixed", or "unknown".
 
     ``made`` are the projections [batch, n, width] seen before. In "tokens" each head holds a part of its own token; in
     "mixed" all numbers of a sequence are there, under another token.
     """
+    heads = without_repeats(heads)
     candidates = by_token(heads, batch)
     if not candidates:
         return "unknown", 1.0

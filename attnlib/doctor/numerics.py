@@ -1,9 +1,11 @@
 """Probes of training: randomness, dropout, gradients."""
 
+import contextlib
+
 import torch
 from torch import nn
 
-from attnlib.doctor.calling import Subject
+from attnlib.doctor.calling import LayerError, Subject, put_back, state_of
 from attnlib.doctor.chart import OVER_BATCH, Chart
 from attnlib.doctor.conventions import LENGTHS
 from attnlib.doctor.mechanism import watch
@@ -22,7 +24,49 @@ def random_probe(chart: Chart) -> list:
     gap = float((one - other).abs().nan_to_num().max()) / size_of(one)
     if gap > 0:
         return [found("random in eval", probe, f"two calls in eval mode differ by {gap:.2g} of the result's size")]
-    return [Passed(probe, "two calls give the same numbers")]
+    return after_another(chart) or [Passed(probe, "two calls give the same numbers")]
+
+
+def after_another(chart: Chart) -> list[Finding]:
+    """What a call gives after one with other sequences, a longer or a larger batch, or another mask."""
+    subject = chart.subject
+    if not subject.is_module:
+        return []
+    sequences = subject.inputs()
+    shape = (subject.batch, subject.n_query, subject.n_key)
+    cases: list = [
+        (name, None, add) for name, add in {"another batch": 1, "a longer one": 2, "a shorter one": -2}.items()
+    ]
+    cases += [(f"another {slot.name}", slot, 0) for slot in chart.slots if slot.verdict != "raises"]
+    for words, slot, add in cases:
+        if slot:
+            n = sequences[1 if subject.cross and slot.on_context else 0].shape[1]
+            trial = chart.trial(slot, n)
+            masks, other = ({slot.name: slot.make(each, subject.dtype)} for each in (trial, torch.ones_like(trial)))
+        else:
+            masks, other = {}, {}
+        plain = subject.run(*sequences, masks=masks)[0]
+        kept, subject.forgets = state_of(subject.layer), False
+        try:
+            if not slot:
+                subject.batch, subject.n_query, subject.n_key = (
+                    shape[0] + (add == 1),
+                    *(n + add * (add != 1) for n in shape[1:]),
+                )
+            with contextlib.suppress(LayerError):
+                subject.run(*subject.inputs(), masks=other)
+            subject.batch, subject.n_query, subject.n_key = shape
+            gap = float((subject.run(*sequences, masks=masks)[0] - plain).abs().nan_to_num().max()) / size_of(plain)
+            seen = f"after {words}, the same call differs by {gap:.2g} of the result's size"
+        except LayerError as error:
+            gap, seen = 1.0, f"after {words}, the same call raises {error}"
+        finally:
+            subject.batch, subject.n_query, subject.n_key = shape
+            put_back(kept)
+            subject.forgets = True
+        if gap > subject.tolerance:
+            return [found("an earlier call matters", "eval is deterministic", seen)]
+    return []
 
 
 def rates(layer: nn.Module) -> list[float]:
