@@ -679,10 +679,11 @@ def test_images_are_examined_as_the_remedy_says():
     assert report.healthy and len(report.passed) > 10
 
 
-def test_a_fixed_number_of_tokens_is_found_and_told():
+def test_a_fixed_number_of_tokens_is_found_and_is_said_only_if_it_was_not_given():
     report = doctor.examine(PACKAGE.healthy.InWindows())
-    assert "[3, 9, 12]" in report.assumed[0]
-    assert ["another number of tokens raises" in item.reason for item in report.not_examined].count(True) == 1
+    assert "[3, 9, 12]" in report.assumed[0] and faults(report) == ["one number of tokens only"]
+    assert report.findings[0].seen.startswith("7 tokens raise") and report.findings[0].severity == "warning"
+    assert doctor.examine(PACKAGE.healthy.InWindows(), n=9).healthy
 
 
 def test_a_first_call_that_may_be_wrong_is_a_warning_and_one_that_was_given_is_a_fault():

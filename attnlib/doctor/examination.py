@@ -7,7 +7,18 @@ from dataclasses import replace
 
 import torch
 
-from attnlib.doctor import batches, behaviour, blocks, masking, mechanism, numerics, precision, rotary, structure
+from attnlib.doctor import (
+    batches,
+    behaviour,
+    blocks,
+    derivatives,
+    masking,
+    mechanism,
+    numerics,
+    precision,
+    rotary,
+    structure,
+)
 from attnlib.doctor.arguments import check_arguments
 from attnlib.doctor.calling import LayerError, first_line
 from attnlib.doctor.calm import calm
@@ -33,7 +44,7 @@ PROBES = [
     ("place in the batch, and its size", batches.batch_probe),
     ("sequences stay apart in training", numerics.training_probe),
     ("dropout in training", numerics.dropout_probe),
-    ("gradients", numerics.gradient_probe),
+    ("gradients", derivatives.gradient_probe),
     ("half precision", precision.half_probe),
     ("rotary", rotary.rotary_probe),
 ]
@@ -131,8 +142,8 @@ def examine(
             report.not_examined += [NotExamined(f"{MASK}: {name}", "no context is given.", remedy) for name in absent]
             names = [name for name in names if name not in absent]
             if chart.subject.only_with:
-                remedy = "Right for windows and images. Elsewhere look for a table or a shape of a fixed length."
-                report.not_examined.append(NotExamined("other lengths", chart.subject.only_with, remedy))
+                seen = f"{chart.subject.only_with}; with {chart.subject.n_key} it works"
+                report.findings.append(found("one number of tokens only", "a first call", seen))
             chart.slots = [find_slot(chart.subject, name, "may attend" if call else mask) for name in names]
         for name, probe in PROBES:
             if any(finding.fault == "random in eval" for finding in report.findings):
@@ -154,7 +165,7 @@ def not_called(report: Report, error: Exception, options: dict, layer: Callable)
         remedy = "Pass call=lambda layer, x: ..., that takes the output out of it."
     else:
         seen = f"{first_line(error)} ({tried(options)})"
-        finding = found("the layer raises", "a first call", seen, what_it_got(layer, options))
+        finding = found("the layer raises", "a first call", seen, what_it_got(layer, options, error))
         report.findings.append(finding if options["call"] else replace(finding, severity="warning"))
     if "indices" in str(error):
         remedy = "It wants token ids: examine the layers behind its embedding, or pass call=, which starts there."
@@ -175,11 +186,13 @@ def gather(report: Report, name: str, probe: Callable, chart: Chart) -> None:
         kinds[type(result)].append(result)
 
 
-def what_it_got(layer: Callable, options: dict) -> str:
+def what_it_got(layer: Callable, options: dict, error: Exception) -> str:
     """What a layer that raised was given, and what it may have missed: the call may be wrong, not the layer."""
     if options["call"] is not None:
         return "The layer, or the function call= that calls it, stops with this error. Try call(layer, x) by itself."
     names, missing = read_signature(layer)[1], left_out(layer)
+    if "CUDA" in str(error):
+        return "A device is written into the layer: give what it makes device=x.device, and register what it keeps."
     lines = [f"It was given `{'`, `'.join(names)}` alone, and stops. If it needs more, this is no fault of the layer."]
     if missing:
         likely = [name for hint in ("emb", "rot", "freq", "cos", "pos") for name in missing if hint in name]

@@ -164,7 +164,7 @@ FAULTS = {
     "residual of the normalised input": Fault(
         "x + f(norm(x)) is meant; here norm(x) is added, so x itself is lost.", 9
     ),
-    "residual missing": Fault("Nothing of the input is carried past the layer: x + f(...) is missing.", 9),
+    "residual missing": Fault("What came before is not carried past this part: x + f(...) is missing.", 9),
     "residual skips the attention": Fault(
         "The last residual adds the block's input, not what attention made of it: x = x + attention, then x + feed_forward.",
         9,

@@ -9,18 +9,8 @@ from torch import Tensor
 
 from attnlib.doctor.calling import Subject
 from attnlib.doctor.chart import Chart
-from attnlib.doctor.looks import (
-    by_token,
-    expand,
-    future_zeroed,
-    groups,
-    judge_axis,
-    judge_mask,
-    judge_scale,
-    judge_split,
-    judge_sums,
-    same,
-)
+from attnlib.doctor.heads import by_token, groups, judge_split
+from attnlib.doctor.looks import expand, future_zeroed, judge_axis, judge_mask, judge_scale, judge_sums, same
 from attnlib.doctor.report import Finding, NotExamined, Passed, found
 from attnlib.doctor.watching import Call, Look, Watch, Watched, find_looks
 

@@ -32,7 +32,7 @@ def prepare(layer: Callable, options: dict) -> tuple[Subject | None, Exception |
         for n in OTHER_LENGTHS:
             subject, _ = first_call(layer, options | {"n": n}, read_signature(layer))
             if subject is not None:
-                subject.only_with = f"another number of tokens raises {first_line(error)}."
+                subject.only_with = f"7 tokens raise {first_line(error)}"
                 break
     if options["call"] is None and (alone := without_context(layer)) and not (subject and hears_context(subject)):
         other, _ = first_call(layer, options, alone)

@@ -30,6 +30,7 @@ SYMPTOMS = {
         "for them.",
         4,
     ),
+    "fill too large for float16": Fault("−1e9 does not exist in float16 (largest: 65504). Use −inf or torch.finfo.", 4),
     "fully masked row is not empty": Fault(
         "With a finite fill such as −1e9 a row that may see nothing sees everything alike. Fill with −inf and set such "
         "rows to 0. (Hugging Face's layers do it on purpose: nobody reads these rows.)",
@@ -47,7 +48,6 @@ SYMPTOMS = {
         "exp(1000) is infinite, and ∞ / ∞ is NaN: subtract the largest score of each row before exp, as softmax does.",
         2,
     ),
-    "fill too large for float16": Fault("−1e9 does not exist in float16 (largest: 65504). Use −inf or torch.finfo.", 4),
     "half precision fails": Fault(
         "Works in float32, not here: a constant or a table of a fixed dtype is often the cause.", 15
     ),
@@ -73,6 +73,12 @@ SYMPTOMS = {
         "warning",
     ),
     "no gradient": Fault("Nothing that these parameters do reaches the result: a layer made, but not used.", 7),
+    "one number of tokens only": Fault(
+        "A table is not cut to the length, or a length is written into a view. (Windows and images do it on purpose: pass "
+        "n=, the number that works, and nothing is said.)",
+        6,
+        "warning",
+    ),
     "wrong shape": Fault("Expected a row for each query.", 2),
     "input changed": Fault("The layer writes into the tensor that it was given (an in-place operation such as +=).", 8),
     "place in the batch matters": Fault("The same sequence gets another answer elsewhere in the batch.", 4),

@@ -346,6 +346,7 @@ class IdleContext(Block):
 def takes_tensors_too(query, key, value, mask=None):
     """NumPy, of which PyTorch's tensors understand all but the mask."""
     scores = query @ np.swapaxes(key, -1, -2) / np.sqrt(query.shape[-1])
+    scores = np.clip(scores, -500, 500)
     exps = np.exp(scores) if mask is None else np.where(mask, np.exp(scores), 0.0)
     total = exps.sum(-1, keepdims=True)
     return exps / (total if mask is None else np.where(total > 0, total, 1.0)) @ value
@@ -414,7 +415,7 @@ HEALTHY = {
     "NumPy loop": (lambda: by_loop, {}),
     "NumPy that takes tensors": (lambda: takes_tensors_too, {"mask": "may attend"}),
     "talking heads, mixed after softmax": (HeadsMixed, {}),
-    "windows": (InWindows, {"mask": "may attend"}),
+    "windows": (InWindows, {"mask": "may attend", "n": 9}),
     "a part for a context that is not given": (IdleContext, {"causal": True}),
     "function with heads": (lambda: with_heads, {}),
     "lambda over a layer": (closed_over, {}),
