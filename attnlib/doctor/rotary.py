@@ -28,9 +28,12 @@ def rotary_probe(chart: Chart) -> list:
         if scores is None:
             continue
         turned = [is_turned(side, watched, sequences, look) for side in (look.query, look.key)]
-        spread = float((scores.amax(-1) - scores.amin(-1)).max()) / float((look.query.norm(dim=-1).max()) ** 2 + 1e-30)
+        cosines = own_scores(Look(look.weights, *(F.normalize(each, dim=-1) for each in (look.query, look.key))))
+        size = float(look.query.norm(dim=-1).max()) ** 2 + 1e-30
+        spread, of_angle = (float((each.amax(-1) - each.amin(-1)).max()) for each in (scores / size, cosines))
+        differs = spread > 1e-3 and of_angle > 1e-3  # a temperature by place changes lengths alone
         if not any(turned):
-            if spread > 1e-3 and stretched(look, watched, sequences):
+            if differs and stretched(look, watched, sequences):
                 low, high = (float(each) for each in lengths_of(look.query))
                 seen = (
                     f"queries of equal tokens are {low:.3f} to {high:.3f} long, and score otherwise with their own key"
@@ -45,7 +48,7 @@ def rotary_probe(chart: Chart) -> list:
                     f"values of {look.value.shape[-2]} equal tokens differ by their place",
                 )
             ]
-        if spread > 1e-3:
+        if differs:
             low, high = (float(each) for each in (scores.flatten(0, -2)[0].min(), scores.flatten(0, -2)[0].max()))
             seen = f"equal tokens, each compared with itself, get scores from {low:.3f} to {high:.3f}, expected one"
             if not all(turned):
@@ -71,16 +74,12 @@ def lengths_of(side: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def stretched(look: Look, watched: Watched, sequences: list[Tensor]) -> bool:
-    """Whether positions multiply queries or keys, behind their projection, and change more than their length.
+    """Whether positions multiply queries or keys, behind their projection.
 
-    Multiply: from place to place, another sequence changes by other numbers, as it does not if something is added. Of a
-    length alone, as by a temperature, the cosine of a query and its own key knows nothing.
+    From place to place, another sequence then changes by other numbers, as it does not if something is added.
     """
     made = projections(watched, sequences, look)[len(sequences) :]
     if not made or not all(same_everywhere(each) for each in made if each.shape[:2] == sequences[0].shape[:2]):
-        return False
-    cosines = own_scores(Look(look.weights, *(F.normalize(each, dim=-1) for each in (look.query, look.key))))
-    if float((cosines.amax(-1) - cosines.amin(-1)).max()) < 1e-3:
         return False
     for side in (look.query, look.key):
         if judge_split(side, made, len(sequences[0]))[0] in ("tokens", "mixed"):  # numbers as they were projected

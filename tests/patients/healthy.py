@@ -319,6 +319,57 @@ class HeadsMixed(Attention):
         return super().forward(x)
 
 
+class BothChangesFirst(Block):
+    """GPT-J's sum: attention, then feed-forward, then what came in."""
+
+    def forward(self, x):
+        normed = self.norm_attention(x)
+        return self.attention(normed) + self.feed_forward(self.norm_feed_forward(x)) + x
+
+
+class DeepNorm(Block):
+    """What is carried past the attention is multiplied, the sum is normalised."""
+
+    def forward(self, x):
+        x = self.norm_attention(x * 1.5 + self.attention(x))
+        return self.norm_feed_forward(x * 1.5 + self.feed_forward(x))
+
+
+class InFloat32(Block):
+    """Norms in float32, corners of ReLU: differences of two runs are rough there, gradients are right."""
+
+    def rounded(self, x, norm):
+        rms = torch.rsqrt(x.float().square().mean(-1, keepdim=True) + 1e-6)
+        return (x.float() * rms).to(x.dtype) * norm.weight + norm.bias
+
+    def forward(self, x):
+        x = x + self.attention(self.rounded(x, self.norm_attention))
+        return x + self.feed_forward(self.rounded(x, self.norm_feed_forward))
+
+
+class ByTemperature(Rotary):
+    """Rotary, and a temperature that grows with the place, as for long texts."""
+
+    def scores(self, query, key):
+        places = torch.arange(query.shape[-2]).to(query.dtype)
+        return super().scores(query * (1 + places[:, None] / 10), key)
+
+
+class ConvolvedKeys(Attention):
+    """A short convolution over queries and keys, behind their projections."""
+
+    def __init__(self):
+        super().__init__()
+        self.short = nn.Conv1d(12, 12, 3, padding=1, groups=12)
+
+    def project(self, x):
+        query, key, value = super().project(x)
+        return self.short(query.mT).mT, self.short(key.mT).mT, value
+
+    def forward(self, x):
+        return super().forward(x)
+
+
 class InWindows(Attention):
     """Swin's: a table of biases for windows of 3 by 3 tokens, so 9 tokens and no other number."""
 
@@ -415,6 +466,11 @@ HEALTHY = {
     "NumPy loop": (lambda: by_loop, {}),
     "NumPy that takes tensors": (lambda: takes_tensors_too, {"mask": "may attend"}),
     "talking heads, mixed after softmax": (HeadsMixed, {}),
+    "both changes, then the input": (BothChangesFirst, {}),
+    "deep norm": (DeepNorm, {}),
+    "temperature by place": (ByTemperature, {}),
+    "convolved queries and keys": (ConvolvedKeys, {}),
+    "norms in float32, ReLU": (InFloat32, {}),
     "windows": (InWindows, {"mask": "may attend", "n": 9}),
     "a part for a context that is not given": (IdleContext, {"causal": True}),
     "function with heads": (lambda: with_heads, {}),
