@@ -690,3 +690,28 @@ def test_a_first_call_that_may_be_wrong_is_a_warning_and_one_that_was_given_is_a
     layer = Raises()
     assert doctor.examine(layer).findings[0].severity == "warning"
     assert doctor.examine(layer, call=lambda layer, x: layer(x)).findings[0].severity == "fault"
+
+
+def test_a_cache_that_is_right_passes_and_one_that_is_not_returned_is_not_examined(transformers):
+    from transformers.models.gpt2.modeling_gpt2 import GPT2Block
+
+    report = doctor.examine(PACKAGE.production.WithCache(), causal=True)
+    assert report.healthy and any(item.probe == "tokens behind a cache" for item in report.passed)
+    gpt = transformers.GPT2Config(n_embd=32, n_head=4, n_layer=2, vocab_size=50, attn_implementation="sdpa")
+    report = doctor.examine(GPT2Block(gpt, layer_idx=0), causal=True)
+    assert any("no cache is returned" in item.reason for item in report.not_examined)
+
+
+def test_a_context_that_is_given_by_call_has_its_own_length_and_its_mask_is_not_that_of_the_tokens(transformers):
+    from transformers.models.bert.modeling_bert import BertLayer
+
+    small = transformers.BertConfig(**SMALL, is_decoder=True, add_cross_attention=True, attn_implementation="eager")
+
+    def call(layer, query, context, mask):
+        fill = torch.finfo(query.dtype).min
+        added = None if mask is None else torch.zeros(mask.shape, dtype=query.dtype).masked_fill(~mask, fill)[:, None]
+        return layer(query, encoder_hidden_states=context, encoder_attention_mask=added)
+
+    report = doctor.examine(BertLayer(small), call=call)
+    assert faults(report) == ["fully masked row is not empty"] and report.findings[0].severity == "warning"
+    assert "[3, 5, 32]" in report.assumed[0] and not failures(report)

@@ -45,7 +45,9 @@ def residual_probe(chart: Chart) -> list:
     """What the layer adds its changes to: sums of a change, which a linear map or a dropout made, and something as large."""
     subject, probe = chart.subject, "residual connections"
     names = [type(each).__name__.lower() for each in subject.layer.modules()] if subject.is_module else []
-    if not any("norm" in name for name in names) or subject.kind != "self":
+    if subject.kind != "self":
+        return [NotExamined(probe, "a context is given.", "Examine it without one: call=lambda layer, x: ...")]
+    if not any("norm" in name for name in names):
         return [NotExamined(probe, "it is no block with a norm.", "Examine the whole block, not the attention alone.")]
     sequences = subject.inputs()
     watched, output = watch(subject, sequences)

@@ -11,6 +11,7 @@ from attnlib.doctor import (
     batches,
     behaviour,
     blocks,
+    caching,
     derivatives,
     masking,
     mechanism,
@@ -47,6 +48,7 @@ PROBES = [
     ("gradients", derivatives.gradient_probe),
     ("half precision", precision.half_probe),
     ("rotary", rotary.rotary_probe),
+    ("tokens behind a cache", caching.cache_probe),
 ]
 WITH_GRADIENTS = {"gradients"}
 AS = {True: "as its own batch_first=False says; pass batch_first=True if it should not", False: "as stated"}

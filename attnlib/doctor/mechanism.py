@@ -14,7 +14,7 @@ from attnlib.doctor.looks import expand, future_zeroed, judge_axis, judge_mask, 
 from attnlib.doctor.report import Finding, NotExamined, Passed, found
 from attnlib.doctor.watching import Call, Look, Watch, Watched, find_looks
 
-CALL = "Write the attention with torch operations (matmul, einsum, softmax), or return the weights."
+CALL = "Seen are weights [.., n_query, n_key] times values [.., n_key, d], by torch's matmul or einsum; or return the weights."
 
 
 ONE_CALL = ("PyTorch's own attention runs in one call.", "Nothing to do: this part is PyTorch's, and tested there.")

@@ -58,7 +58,7 @@ def first_call(
     call = options["call"]
     if call is not None:
         count = len(inspect.signature(call).parameters)
-        kind, masks, weights = ("self" if count <= 3 else "qkv"), (["mask"] if count > 2 else []), None
+        kind, masks, weights = {4: "context", 5: "qkv"}.get(count, "self"), (["mask"] if count > 2 else []), None
     layer = copy_of(layer)
     subject = Subject(layer, kind, names, masks, weights, call=call)
     layouts = layouts_of(subject, options["batch_first"])

@@ -10,6 +10,11 @@ SYMPTOMS = {
         13,
         "warning",
     ),
+    "a cache changes the result": Fault(
+        "Behind a cache of m tokens query 0 is token m: the causal mask is tril(diagonal=m), where is_causal=True starts at "
+        "0, and positions start at m.",
+        13,
+    ),
     "random in eval": Fault(
         "Something random stays on in eval mode: functional dropout needs training=self.training (dropout_p=0 in eval).",
         8,

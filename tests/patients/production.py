@@ -234,6 +234,23 @@ class BesideAConvolution(nn.Module):
         return x + self.convolution(x.mT).mT
 
 
+class WithCache(nn.Module):
+    """Takes and returns keys and values; `late` says whether the mask knows of those that came before."""
+
+    def __init__(self, late=True):
+        super().__init__()
+        self.projection, self.output, self.late = nn.Linear(12, 36), nn.Linear(12, 12), late
+
+    def forward(self, x, past_kv=None):
+        query, key, value = (each.unflatten(-1, (4, 3)).transpose(1, 2) for each in self.projection(x).chunk(3, -1))
+        if past_kv is not None:
+            key, value = (torch.cat(pair, 2) for pair in zip(past_kv, (key, value)))
+        offset = key.shape[2] - query.shape[2] if self.late else 0
+        allowed = torch.ones(query.shape[2], key.shape[2], dtype=torch.bool).tril(offset)
+        mixed = F.scaled_dot_product_attention(query, key, value, allowed)
+        return self.output(mixed.transpose(1, 2).flatten(2)), (key, value)
+
+
 def exp_as_it_stands(query, key, value):
     exps = np.exp(query @ np.swapaxes(key, -1, -2) / np.sqrt(query.shape[-1]))
     return exps / exps.sum(-1, keepdims=True) @ value
@@ -270,6 +287,7 @@ PATIENTS = {
     "exp as it stands": patient(lambda: exp_as_it_stands, "large scores overflow"),
     "mask of the first batch": patient(KeepsItsMask, "an earlier call matters", causal=True),
     "mask of the first call": patient(KeepsTheGivenMask, "an earlier call matters", mask="may attend"),
+    "is_causal behind a cache": patient(lambda: WithCache(late=False), "a cache changes the result", causal=True),
     "table not cut": patient(TableNotCut, "one number of tokens only", causal=True),
     "beside a convolution": patient(BesideAConvolution, "attention over the batch", batch_first=True),
 }
