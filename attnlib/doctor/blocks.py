@@ -74,6 +74,10 @@ def residual_probe(chart: Chart) -> list:
         return [found("residual missing", probe, lost)]
     base, _, _ = sums[-1]
     for place, (added_to, _, total) in enumerate(sums):
+        if (
+            place < len(sums) - 1 and len(watched.looks) > 1
+        ):  # the first layer of a model reads its normalised embedding
+            continue
         norms = [call for call in calls if call.name == "layer_norm"]
         streams = [each for each, _, _ in sums[place + 1 :]] + [output]
         renormed = any(

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from attnlib.doctor.chart import Chart
 from attnlib.doctor.heads import by_token, judge_split
+from attnlib.doctor.looks import same
 from attnlib.doctor.mechanism import projections, watch
 from attnlib.doctor.report import Passed, found
 from attnlib.doctor.watching import Look, Watched
@@ -40,7 +41,11 @@ def rotary_probe(chart: Chart) -> list:
                 )
                 return [found("rotary does not turn", probe, seen)]
             continue
-        if look.value is not None and is_turned(look.value, watched, sequences, look):
+        if (
+            look.value is not None
+            and not same(look.value, look.key)
+            and is_turned(look.value, watched, sequences, look)
+        ):
             return [
                 found(
                     "rotary on the values",

@@ -327,6 +327,18 @@ class BothChangesFirst(Block):
         return self.attention(normed) + self.feed_forward(self.norm_feed_forward(x)) + x
 
 
+class NormalisedEmbedding(nn.Module):
+    """ModernBERT's: the embedding is normalised, so the first attention reads it as it stands."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.first, self.second = nn.LayerNorm(12), Block(), Block()
+        self.first.norm_attention = nn.Identity()
+
+    def forward(self, x):
+        return self.second(self.first(self.norm(x)))
+
+
 class DeepNorm(Block):
     """What is carried past the attention is multiplied, the sum is normalised."""
 
@@ -467,6 +479,7 @@ HEALTHY = {
     "NumPy that takes tensors": (lambda: takes_tensors_too, {"mask": "may attend"}),
     "talking heads, mixed after softmax": (HeadsMixed, {}),
     "both changes, then the input": (BothChangesFirst, {}),
+    "normalised embedding, two blocks": (NormalisedEmbedding, {}),
     "deep norm": (DeepNorm, {}),
     "temperature by place": (ByTemperature, {}),
     "convolved queries and keys": (ConvolvedKeys, {}),
