@@ -11,7 +11,7 @@ def shares(part: Tensor, whole: Tensor) -> bool:
     ordered = whole.contiguous().sort(-1).values
     after = torch.searchsorted(ordered, part.contiguous()).clamp(max=ordered.shape[-1] - 1)
     gaps = [(ordered.gather(-1, place) - part).abs() for place in (after, (after - 1).clamp(min=0))]
-    return bool(torch.minimum(*gaps).max() <= 1e-8 * max(float(whole.abs().max()), 1e-9))
+    return bool(torch.minimum(*gaps).max() <= 1e-6 * max(float(whole.abs().max()), 1e-9))
 
 
 def by_token(heads: Tensor, batch: int) -> list[Tensor]:

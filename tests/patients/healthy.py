@@ -339,6 +339,14 @@ class NormalisedEmbedding(nn.Module):
         return self.second(self.first(self.norm(x)))
 
 
+class RoundedRoot(Attention):
+    """DeBERTa's: keys are divided by a root that is rounded to float32."""
+
+    def scores(self, query, key):
+        root = torch.tensor(float(self.d_head), dtype=torch.float32).sqrt().to(query.dtype)
+        return query @ (key.mT / root)
+
+
 class DeepNorm(Block):
     """What is carried past the attention is multiplied, the sum is normalised."""
 
@@ -480,6 +488,7 @@ HEALTHY = {
     "talking heads, mixed after softmax": (HeadsMixed, {}),
     "both changes, then the input": (BothChangesFirst, {}),
     "normalised embedding, two blocks": (NormalisedEmbedding, {}),
+    "a root in float32": (RoundedRoot, {}),
     "deep norm": (DeepNorm, {}),
     "temperature by place": (ByTemperature, {}),
     "convolved queries and keys": (ConvolvedKeys, {}),
