@@ -642,3 +642,76 @@ def test_a_dropout_whose_rate_is_read_elsewhere_is_used_and_one_that_is_not_is_n
     assert doctor.examine(Functional(reads=True)).healthy
     (finding,) = doctor.examine(Functional(reads=False)).findings
     assert finding.seen == "1 of 2 dropouts are never called: `attn_dropout`"
+
+
+def test_what_the_call_left_out_is_said_and_the_remedy_works(transformers):
+    from transformers.models.llama.modeling_llama import LlamaDecoderLayer
+
+    layer = LlamaDecoderLayer(transformers.LlamaConfig(**SMALL, num_key_value_heads=2), 0)
+    report = doctor.examine(layer)
+    (finding,) = report.findings
+    assert "no fault of the layer" in finding.meaning
+    assert "call=lambda layer, x: layer(x, position_embeddings=...)" in finding.meaning
+    assert " ".join(str(report).split()).count("the layer could not be called") == 1  # all probes on one line
+
+    def turned(layer, x):
+        angles = (
+            torch.outer(torch.arange(x.shape[1]), 1e4 ** -(torch.arange(0, 8, 2) / 8)).repeat(1, 2)[None].to(x.dtype)
+        )
+        return layer(x, position_embeddings=(angles.cos(), angles.sin()))
+
+    assert not failures(doctor.examine(layer, call=turned)) and len(doctor.examine(layer, call=turned).passed) > 10
+
+
+def test_images_are_examined_as_the_remedy_says():
+    class OnImages(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = BASE.Attention(8, 2)
+
+        def forward(self, x):
+            batch, channels, height, width = x.shape
+            return self.inner(x.flatten(2).mT).mT.unflatten(-1, (height, width))
+
+    meaning = doctor.examine(OnImages()).findings[0].meaning
+    source = re.search(r"lambda layer, x: layer\(x\.mT.*\.mT", meaning).group()
+    report = doctor.examine(OnImages(), n=9, d_model=8, call=eval(source))
+    assert report.healthy and len(report.passed) > 10
+
+
+def test_a_fixed_number_of_tokens_is_found_and_is_said_only_if_it_was_not_given():
+    report = doctor.examine(PACKAGE.healthy.InWindows())
+    assert "[3, 9, 12]" in report.assumed[0] and faults(report) == ["one number of tokens only"]
+    assert report.findings[0].seen.startswith("7 tokens raise") and report.findings[0].severity == "warning"
+    assert doctor.examine(PACKAGE.healthy.InWindows(), n=9).healthy
+
+
+def test_a_first_call_that_may_be_wrong_is_a_warning_and_one_that_was_given_is_a_fault():
+    layer = Raises()
+    assert doctor.examine(layer).findings[0].severity == "warning"
+    assert doctor.examine(layer, call=lambda layer, x: layer(x)).findings[0].severity == "fault"
+
+
+def test_a_cache_that_is_right_passes_and_one_that_is_not_returned_is_not_examined(transformers):
+    from transformers.models.gpt2.modeling_gpt2 import GPT2Block
+
+    report = doctor.examine(PACKAGE.production.WithCache(), causal=True)
+    assert report.healthy and any(item.probe == "tokens behind a cache" for item in report.passed)
+    gpt = transformers.GPT2Config(n_embd=32, n_head=4, n_layer=2, vocab_size=50, attn_implementation="sdpa")
+    report = doctor.examine(GPT2Block(gpt, layer_idx=0), causal=True)
+    assert any("no cache is returned" in item.reason for item in report.not_examined)
+
+
+def test_a_context_that_is_given_by_call_has_its_own_length_and_its_mask_is_not_that_of_the_tokens(transformers):
+    from transformers.models.bert.modeling_bert import BertLayer
+
+    small = transformers.BertConfig(**SMALL, is_decoder=True, add_cross_attention=True, attn_implementation="eager")
+
+    def call(layer, query, context, mask):
+        fill = torch.finfo(query.dtype).min
+        added = None if mask is None else torch.zeros(mask.shape, dtype=query.dtype).masked_fill(~mask, fill)[:, None]
+        return layer(query, encoder_hidden_states=context, encoder_attention_mask=added)
+
+    report = doctor.examine(BertLayer(small), call=call)
+    assert faults(report) == ["fully masked row is not empty"] and report.findings[0].severity == "warning"
+    assert "[3, 5, 32]" in report.assumed[0] and not failures(report)

@@ -70,5 +70,10 @@ def batch_probe(chart: Chart) -> list:
     by_itself = float((alone - plain[:1]).abs().max()) / size
     if max(beside, by_itself) > subject.tolerance:
         seen = f"a sequence changes by {beside:.2g} of its size with others beside it, by {by_itself:.2g} alone"
+        parts = subject.layer.named_modules() if subject.is_module else ()
+        declared = [name for name, part in parts if getattr(part, "batch_first", None) is False]
+        if declared and subject.batch_first and beside > subject.tolerance:
+            chart.over_batch = True
+            return [found("attention over the batch", probe, f"{seen}; `{declared[0]}` says batch_first=False")]
         return [found("batch size matters", probe, seen)]
     return [Passed(probe, f"changes nothing (at most {max(gap, beside, by_itself):.0e})")]

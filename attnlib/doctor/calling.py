@@ -27,6 +27,20 @@ def first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text[0][:200] if text else 'no message'}"
 
 
+def state_of(layer: Callable) -> list[tuple[dict, dict]]:
+    """The attributes and buffers of all parts of a module, as they stand now."""
+    parts = layer.modules() if isinstance(layer, nn.Module) else ()
+    return [(held, dict(held)) for part in parts for held in (vars(part), part._buffers)]
+
+
+def put_back(kept: list[tuple[dict, dict]]) -> None:
+    """Undo what a call has set or replaced, so that every call is a first one."""
+    for held, before in kept:
+        if held.keys() != before.keys() or any(held[name] is not before[name] for name in before):
+            held.clear()
+            held.update(before)
+
+
 @dataclass
 class Subject:
     """A private copy of what is examined, and how it is called.
@@ -52,6 +66,8 @@ class Subject:
     d_model: int = 8
     d_context: int = 8
     dtype: torch.dtype = torch.float64
+    forgets: bool = True  # whether the layer is put back, after each call, to what it was before
+    only_with: str = ""  # what it raises for other numbers of tokens than the one with which it works
     shared: bool = False  # whether the layer gets the doctor's own tensors, to see if it writes into them
     generator: torch.Generator = field(default_factory=lambda: torch.Generator().manual_seed(0))
 
@@ -81,10 +97,13 @@ class Subject:
 
     def run(self, *sequences: Tensor, masks: dict[str, Tensor] | None = None, weights: bool = False) -> tuple:
         """Call the layer on [batch, n, width] tensors: the output as a tensor, and its weights if they were found."""
+        kept = state_of(self.layer) if self.forgets else []
         try:
             return self._run(sequences, masks or {}, weights)
         except (Exception, SystemExit) as error:  # a forward that ends the program is a finding, too
             raise LayerError(first_line(error)) from error
+        finally:
+            put_back(kept)
 
     def _run(self, sequences: tuple[Tensor, ...], masks: dict[str, Tensor], weights: bool) -> tuple:
         if self.call is not None:

@@ -31,8 +31,10 @@ def convert(layer: Callable, dtype: torch.dtype, training: bool = False) -> None
         for name, value in list(vars(module).items()):
             if isinstance(value, Tensor) and value.is_floating_point():
                 vars(module)[name] = value.detach().to("cpu", dtype)
-            for item in (
+            for item in (  # what hides in lists
                 value if isinstance(value, (list, tuple)) else value.values() if isinstance(value, dict) else ()
             ):
                 if isinstance(item, nn.Module) and name not in ("_modules", "_parameters", "_buffers"):
                     convert(item, dtype, training)
+                elif isinstance(item, nn.Parameter) and name != "_parameters":
+                    item.data = item.data.to("cpu", dtype)

@@ -3,17 +3,30 @@
 import contextlib
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 
-from attnlib.doctor import batches, behaviour, blocks, masking, mechanism, numerics, precision, rotary, structure
+from attnlib.doctor import (
+    batches,
+    behaviour,
+    blocks,
+    caching,
+    derivatives,
+    masking,
+    mechanism,
+    numerics,
+    precision,
+    rotary,
+    structure,
+)
 from attnlib.doctor.arguments import check_arguments
 from attnlib.doctor.calling import LayerError, first_line
 from attnlib.doctor.calm import calm
 from attnlib.doctor.chart import Chart
 from attnlib.doctor.conventions import find_slot
 from attnlib.doctor.preparing import prepare
-from attnlib.doctor.reading import TARGETS, of_context
+from attnlib.doctor.reading import TARGETS, left_out, of_context, read_signature
 from attnlib.doctor.report import Finding, NotExamined, Passed, Report, found
 from attnlib.doctor.returned import UnreadableError
 
@@ -32,9 +45,10 @@ PROBES = [
     ("place in the batch, and its size", batches.batch_probe),
     ("sequences stay apart in training", numerics.training_probe),
     ("dropout in training", numerics.dropout_probe),
-    ("gradients", numerics.gradient_probe),
+    ("gradients", derivatives.gradient_probe),
     ("half precision", precision.half_probe),
     ("rotary", rotary.rotary_probe),
+    ("tokens behind a cache", caching.cache_probe),
 ]
 WITH_GRADIENTS = {"gradients"}
 AS = {True: "as its own batch_first=False says; pass batch_first=True if it should not", False: "as stated"}
@@ -115,7 +129,7 @@ def examine(
         except Exception as failed:  # the copy itself, or a signature that cannot be read
             chart.subject, error = None, failed
         if chart.subject is None:
-            not_called(report, error, options)
+            not_called(report, error, options, layer)
             return report.sort()
         with torch.no_grad():
             names = chart.subject.mask_names
@@ -129,6 +143,9 @@ def examine(
             remedy = "Pass call=lambda layer, query, context, mask: ..."
             report.not_examined += [NotExamined(f"{MASK}: {name}", "no context is given.", remedy) for name in absent]
             names = [name for name in names if name not in absent]
+            if chart.subject.only_with:
+                seen = f"{chart.subject.only_with}; with {chart.subject.n_key} it works"
+                report.findings.append(found("one number of tokens only", "a first call", seen))
             chart.slots = [find_slot(chart.subject, name, "may attend" if call else mask) for name in names]
         for name, probe in PROBES:
             if any(finding.fault == "random in eval" for finding in report.findings):
@@ -141,7 +158,7 @@ def examine(
     return report.sort()
 
 
-def not_called(report: Report, error: Exception, options: dict) -> None:
+def not_called(report: Report, error: Exception, options: dict, layer: Callable) -> None:
     """Put into a report that the first call failed, and what might help."""
     remedy = "Pass d_model=, or call=lambda layer, x, mask: ..., that calls it as it wants."
     reason = "the layer could not be called."
@@ -149,7 +166,9 @@ def not_called(report: Report, error: Exception, options: dict) -> None:
         reason = f"it {error.__cause__}."
         remedy = "Pass call=lambda layer, x: ..., that takes the output out of it."
     else:
-        report.findings.append(found("the layer raises", "a first call", f"{first_line(error)} ({tried(options)})"))
+        seen = f"{first_line(error)} ({tried(options)})"
+        finding = found("the layer raises", "a first call", seen, what_it_got(layer, options, error))
+        report.findings.append(finding if options["call"] else replace(finding, severity="warning"))
     if "indices" in str(error):
         remedy = "It wants token ids: examine the layers behind its embedding, or pass call=, which starts there."
     report.not_examined += [NotExamined(name, reason, remedy) for name, _ in PROBES]
@@ -167,6 +186,23 @@ def gather(report: Report, name: str, probe: Callable, chart: Chart) -> None:
     for result in results:
         kinds = {Finding: report.findings, Passed: report.passed, NotExamined: report.not_examined}
         kinds[type(result)].append(result)
+
+
+def what_it_got(layer: Callable, options: dict, error: Exception) -> str:
+    """What a layer that raised was given, and what it may have missed: the call may be wrong, not the layer."""
+    if options["call"] is not None:
+        return "The layer, or the function call= that calls it, stops with this error. Try call(layer, x) by itself."
+    names, missing = read_signature(layer)[1], left_out(layer)
+    if "CUDA" in str(error):
+        return "A device is written into the layer: give what it makes device=x.device, and register what it keeps."
+    lines = [f"It was given `{'`, `'.join(names)}` alone, and stops. If it needs more, this is no fault of the layer."]
+    if missing:
+        likely = [name for hint in ("emb", "rot", "freq", "cos", "pos") for name in missing if hint in name]
+        extra = (likely or missing)[0]
+        lines.append(f"It did not get `{'`, `'.join(missing)}`: pass call=lambda layer, x: layer(x, {extra}=...).")
+    lines.append("A fixed number of tokens: pass n=. Images [batch, channels, h, w]: pass n=9, d_model= the channels,")
+    lines.append("call=lambda layer, x: layer(x.mT.unflatten(-1, (3, 3))).flatten(2).mT.")
+    return " ".join(lines)
 
 
 def tried(options: dict) -> str:

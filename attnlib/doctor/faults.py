@@ -5,20 +5,10 @@ finding is the one to mend first. A *fault* is wrong in any attention; a *warnin
 who does it on purpose.
 """
 
-from dataclasses import dataclass
-
-from attnlib.doctor.lessons import LESSONS
+from attnlib.doctor.lessons import LESSONS, Fault
+from attnlib.doctor.symptoms import SYMPTOMS
 
 __all__ = ["FAULTS", "LESSONS", "Fault"]
-
-
-@dataclass(frozen=True)
-class Fault:
-    """What a fault usually means, how bad it is ("fault" or "warning"), and the number of its lesson."""
-
-    meaning: str
-    lesson: int
-    severity: str = "fault"
 
 
 FAULTS = {
@@ -26,7 +16,7 @@ FAULTS = {
     "the layer raises": Fault("The layer stops with its own error, so nothing that needs this call was examined.", 8),
     "heads in a plain list": Fault(
         "PyTorch does not look into lists: these layers get no optimiser step, no .to(device) and no place in the "
-        "state_dict. Keep them in nn.ModuleList.",
+        "state_dict. Keep layers in nn.ModuleList, tensors in nn.ParameterList.",
         8,
     ),
     "learned tensor is no parameter": Fault(
@@ -85,6 +75,16 @@ FAULTS = {
         "The parts of different tokens are put side by side. Use .transpose(1, 2).reshape(batch, n, d_model).", 5
     ),
     "values copied from the keys": Fault("What is fetched is the key: the value projection is never used.", 5),
+    "keys and values of other heads": Fault(
+        "A head takes its keys from one group and its values from another: repeat both in one way, repeat_interleave.",
+        20,
+    ),
+    "groups of heads in turn": Fault(
+        "Head i reads group i mod groups. The weights of Llama and its kin, and enable_gqa, expect neighbours to share: "
+        "repeat_interleave, not repeat. (Fine for weights that were trained so.)",
+        20,
+        "warning",
+    ),
     "queries and keys are the same": Fault(
         "Both come from one projection, so every token compares itself with the rest symmetrically. (Reformer shares them "
         "on purpose.)",
@@ -107,6 +107,11 @@ FAULTS = {
         "F.scaled_dot_product_attention, True = ignore in nn.MultiheadAttention). Try ~mask.",
         8,
     ),
+    "mask on the query axis": Fault(
+        "A mask of keys hides the rows of the padding, and leaves its columns visible: [batch, 1, 1, n_key] is meant, "
+        "mask[:, None, None, :], not mask[:, None, :, None].",
+        4,
+    ),
     "only the future is visible": Fault("The causal mask is transposed or inverted: a tril where a triu is meant.", 4),
     "diagonal off by one": Fault(
         "Each token also sees the next one, which it is to predict: tril(diagonal=1) or triu(diagonal=2).", 4
@@ -119,7 +124,7 @@ FAULTS = {
     ),
     "causal mask on the context": Fault(
         "Queries see only the first tokens of the context, which is there as a whole: the causal mask belongs to "
-        "self-attention only.",
+        "self-attention only. Behind a memory or a cache, the diagonal moves: tril(diagonal=n_key - n_query).",
         14,
     ),
     "future leaks": Fault(
@@ -159,7 +164,7 @@ FAULTS = {
     "residual of the normalised input": Fault(
         "x + f(norm(x)) is meant; here norm(x) is added, so x itself is lost.", 9
     ),
-    "residual missing": Fault("Nothing of the input is carried past the layer: x + f(...) is missing.", 9),
+    "residual missing": Fault("What came before is not carried past this part: x + f(...) is missing.", 9),
     "residual skips the attention": Fault(
         "The last residual adds the block's input, not what attention made of it: x = x + attention, then x + feed_forward.",
         9,
@@ -169,6 +174,17 @@ FAULTS = {
         "Rotary turns queries and keys at one place by the same angles, so that a score depends on their distance alone. "
         "Apply it to both, with pairs laid out alike (interleaved or in halves).",
         6,
+    ),
+    "rotary does not turn": Fault(
+        "Queries or keys change their length with their place, as nothing that is turned does. Angles from "
+        "repeat_interleave(2) go with pairs (0, 1), (2, 3); angles from cat((a, a)) with halves, as in rotate_half.",
+        6,
+    ),
+    "rotary on the values": Fault(
+        "Values are turned as well: what is fetched then depends on its place, and not on the distance. Turn queries and "
+        "keys alone.",
+        6,
+        "warning",
     ),
     # scale
     "no scaling": Fault(
@@ -182,56 +198,4 @@ FAULTS = {
     "multiplied by the root": Fault("Scores are multiplied by √d_head instead of divided: softmax saturates.", 3),
     "scaled by the number of tokens": Fault("The root is taken of the length, an axis that changes: use √d_head.", 3),
     "scaled by d_model": Fault("With several heads the width of a query is d_head = d_model / n_heads.", 5, "warning"),
-    # dropout
-    "random in eval": Fault(
-        "Something random stays on in eval mode: functional dropout needs training=self.training (dropout_p=0 in eval).",
-        8,
-    ),
-    "dropout before the softmax": Fault(
-        "Dropped scores become 0, which softmax gives weight: dropout belongs on the weights.", 8
-    ),
-    "dropout not rescaled": Fault("Kept weights must be divided by 1 − p, or training and eval differ in size.", 8),
-    "dropout never applied": Fault(
-        "A dropout was asked for, but training differs in nothing from eval: never called.", 8
-    ),
-    # rows with nothing to attend to, and numbers
-    "fully masked row gives NaN": Fault(
-        "softmax of a row of −inf is 0 / 0. One padded sequence then makes the loss NaN. Set such rows to 0, or do not ask "
-        "for them.",
-        4,
-    ),
-    "fully masked row is not empty": Fault(
-        "With a finite fill such as −1e9 a row that may see nothing sees everything alike. Fill with −inf and set such "
-        "rows to 0.",
-        4,
-    ),
-    "gradient is not finite": Fault("A NaN that the forward pass hides comes back in the gradient (0 · NaN).", 7),
-    "fill too large for float16": Fault("−1e9 does not exist in float16 (largest: 65504). Use −inf or torch.finfo.", 4),
-    "half precision fails": Fault(
-        "Works in float32, not here: a constant or a table of a fixed dtype is often the cause.", 15
-    ),
-    "half precision is inaccurate": Fault(
-        "More is lost than rounding explains: compute softmax and sums in float32.", 15
-    ),
-    # symptoms
-    "tokens do not see each other": Fault(
-        "No token changes the result of another: attention goes over another axis, or its result is not used. (Meant so in "
-        "a layer that only opens with training.)",
-        5,
-        "warning",
-    ),
-    "rows do not sum to 1": Fault(
-        "Each query should hand out a total of 1: divide by the sum over the keys. (Sigmoid attention and attention sinks leave "
-        "less on purpose.)",
-        2,
-        "warning",
-    ),
-    "no gradient": Fault("Nothing that these parameters do reaches the result: a layer made, but not used.", 7),
-    "wrong shape": Fault("Expected a row for each query.", 2),
-    "input changed": Fault("The layer writes into the tensor that it was given (an in-place operation such as +=).", 8),
-    "place in the batch matters": Fault("The same sequence gets another answer elsewhere in the batch.", 4),
-    "batch size matters": Fault("A sequence by itself gets another answer than in a batch.", 4),
-    "order matters": Fault("Without positions, attention permutes its results as its tokens are permuted.", 6),
-    "order does not matter": Fault("Positions were expected, yet permuted tokens give the same results, permuted.", 6),
-    "result is not finite": Fault("Ordinary numbers went in.", 8),
-}
+} | SYMPTOMS

@@ -1,4 +1,6 @@
-"""The lessons of the course, by number: where a report sends its reader."""
+"""The lessons of the course, by number: where a report sends its reader; and what is kept of a fault."""
+
+from dataclasses import dataclass
 
 LESSONS = {
     1: "Why attention",
@@ -23,3 +25,12 @@ LESSONS = {
     20: "Modern attention",
     21: "Many machines",
 }
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What a fault usually means, how bad it is ("fault" or "warning"), and the number of its lesson."""
+
+    meaning: str
+    lesson: int
+    severity: str = "fault"

@@ -35,8 +35,12 @@ def judge_sums(look: Look, allowed: Tensor, calls: list[Call]) -> Finding | None
     rows = weights.sum(-1)[allowed.any(-1)]
     if ones(rows):
         return None
+    if any(heads_mixed(call.result, weights) for call in calls if call.name == "softmax"):
+        return None
     low, high = float(rows.min()), float(rows.max())
     seen = f"the rows of the weights sum to {low:.3f}{f' to {high:.3f}' if high - low > 5e-4 else ''}, expected 1"
+    finite = allowed & weights.isfinite()  # over the heads, what all of them hide is 0 / 0
+    allowed = finite if finite.any() else allowed
     columns = weights.sum(-2)
     softmaxes = [call.result for call in calls if call.name == "softmax"]
     if any(ones(each.sum(-1)) and same(each.transpose(-1, -2), weights) for each in softmaxes):
@@ -58,6 +62,17 @@ def judge_sums(look: Look, allowed: Tensor, calls: list[Call]) -> Finding | None
         if abs(low * math.sqrt(d_head) - 1) < 1e-3 or abs(low * d_head - 1) < 1e-3:
             return found("scaled after the softmax", probe, f"{seen}: 1 / {1 / low:.3g}, where d_head is {d_head}")
     return found("rows do not sum to 1", probe, seen)
+
+
+def heads_mixed(before: Tensor, weights: Tensor) -> bool:
+    """Whether each head's weights are one mixture of the maps of all heads, as in talking heads: these rows need not sum to 1."""
+    if before.shape != weights.shape or weights.ndim != 4 or not ones(before.sum(-1)) or not weights.isfinite().all():
+        return False
+    maps, mixed = (each.transpose(0, 1).flatten(1).T for each in (before, weights))
+    maps = torch.cat([maps, torch.ones_like(maps[:, :1])], 1)  # a mixture may have a bias
+    mixture = torch.linalg.lstsq(maps, mixed).solution
+    others = mixture[:-1] - torch.diag(mixture[:-1].diagonal())
+    return float(others.abs().max()) > 1e-3 and torch.allclose(maps @ mixture, mixed)
 
 
 def future_cut(weights: Tensor, calls: list[Call]) -> bool:
@@ -98,10 +113,15 @@ def products(look: Look) -> Tensor | None:
 
 def judge_scale(look: Look, allowed: Tensor, before: float) -> tuple[Finding | None, str]:
     """What the scores were multiplied by. ``before`` is what queries and keys were multiplied by ahead of the product."""
-    compared = products(look)
-    slope = None if compared is None else slope_of(look.weights, compared, allowed)
+    compared, weights = products(look), look.weights
+    slope = None if compared is None else slope_of(weights, compared, allowed)
+    biased = slope is None and compared is not None and weights.ndim == 4
+    if biased:  # the same for each sequence of a batch, as those by distance are, so not in the ratio of two
+        slope = slope_of(weights[1:] / weights[:1], compared[1:] - compared[:1], allowed[1:] & allowed[:1])
     if slope is None:
         return None, ""
+    if biased and abs(slope * before - 1) < 1e-3:
+        return None, "scores are not scaled and get a bias, as T5's do (not judged)"
     total, d_head = slope * before, look.query.shape[-1]
     heads = look.weights.shape[1] if look.weights.ndim == 4 else 1
     root = math.sqrt(d_head)
@@ -159,50 +179,15 @@ def judge_mask(look: Look, plain: Look, allowed: Tensor) -> Finding | None:
     return None
 
 
-def shares(part: Tensor, whole: Tensor) -> bool:
-    """Whether each number of part [.., a] stands somewhere in whole [.., b]."""
-    ordered = whole.contiguous().sort(-1).values
-    after = torch.searchsorted(ordered, part.contiguous()).clamp(max=ordered.shape[-1] - 1)
-    gaps = [(ordered.gather(-1, place) - part).abs() for place in (after, (after - 1).clamp(min=0))]
-    return bool(torch.minimum(*gaps).max() <= 1e-8 * max(float(whole.abs().max()), 1e-9))
-
-
-def by_token(heads: Tensor, batch: int) -> list[Tensor]:
-    """Heads [batch, h, n, d], folded [batch * h, n, d] or [h * batch, n, d], as [batch, n, h * d]."""
-    if heads.ndim == 4 and len(heads) == batch:
-        return [heads.transpose(1, 2).flatten(-2)]
-    if heads.ndim == 3 and len(heads) % batch == 0:
-        count = len(heads) // batch
-        one, other = heads.unflatten(0, (batch, count)), heads.unflatten(0, (count, batch)).transpose(0, 1)
-        return [each.transpose(1, 2).flatten(-2) for each in ([one] if count == 1 else [one, other])]
-    return []
-
-
-def judge_split(heads: Tensor, made: list[Tensor], batch: int) -> tuple[str, float]:
-    """Where the heads of a query (or key) come from: "tokens" and the factor applied, "mixed", or "unknown".
-
-    ``made`` are the projections [batch, n, width] seen before. In "tokens" each head holds a part of its own token; in
-    "mixed" all numbers of a sequence are there, under another token.
-    """
-    candidates = by_token(heads, batch)
-    if not candidates:
-        return "unknown", 1.0
-    width, d_head = candidates[0].shape[-1], heads.shape[-1]
-    for projection in reversed(made):
-        if projection.shape[:2] != candidates[0].shape[:2] or projection.shape[-1] < width:
-            continue
-        for factor in (1.0, d_head**-0.5, d_head**-0.25, width**-0.5, 1 / d_head):
-            if any(shares(each[:1, :2] / factor, projection[:1, :2]) for each in candidates) and any(
-                shares(each / factor, projection) for each in candidates
-            ):
-                return "tokens", factor
-            if projection.shape[-1] == width:
-                if any(
-                    same((each / factor).flatten(1).sort().values, projection.flatten(1).sort().values)
-                    for each in candidates
-                ):
-                    return "mixed", factor
-                norms = [each.norm(dim=-1) / projection.norm(dim=-1) for each in candidates]
-                if any(bool((each / factor - 1).abs().max() < 1e-6) for each in norms):
-                    return "rotated", factor
-    return "unknown", 1.0
+def judge_axis(look: Look, plain: Look, allowed: Tensor) -> Finding | None:
+    """Whether a mask that hides the same keys from all queries changed the rows of these tokens, and no other row."""
+    weights, free = look.weights, plain.weights
+    if weights.shape != free.shape or weights.shape[-1] != weights.shape[-2]:
+        return None
+    kept = allowed[..., 0, :]
+    if kept.all() or not kept.any() or not torch.equal(allowed, kept.unsqueeze(-2).expand_as(allowed)):
+        return None
+    if not same(weights[kept], free[kept]) or same(weights[~kept], free[~kept]):
+        return None
+    seen = f"the rows of hidden tokens changed, the others have up to {float(weights[kept][~allowed[kept]].max()):.3f} on hidden keys"
+    return found("mask on the query axis", "what the mask does to the weights", seen)

@@ -9,11 +9,12 @@ from torch import Tensor
 
 from attnlib.doctor.calling import Subject
 from attnlib.doctor.chart import Chart
-from attnlib.doctor.looks import by_token, expand, future_zeroed, judge_mask, judge_scale, judge_split, judge_sums, same
+from attnlib.doctor.heads import by_token, groups, judge_split
+from attnlib.doctor.looks import expand, future_zeroed, judge_axis, judge_mask, judge_scale, judge_sums, same
 from attnlib.doctor.report import Finding, NotExamined, Passed, found
 from attnlib.doctor.watching import Call, Look, Watch, Watched, find_looks
 
-CALL = "Write the attention with torch operations (matmul, einsum, softmax), or return the weights."
+CALL = "Seen are weights [.., n_query, n_key] times values [.., n_key, d], by torch's matmul or einsum; or return the weights."
 
 
 ONE_CALL = ("PyTorch's own attention runs in one call.", "Nothing to do: this part is PyTorch's, and tested there.")
@@ -30,7 +31,12 @@ def watch(subject: Subject, sequences: list[Tensor], masks: dict | None = None) 
     with watcher:
         output, returned = subject.run(*sequences, masks=masks, weights=True)
     looks = []
-    for n_query, n_key in {(subject.n_query, subject.n_query), (subject.n_query, subject.n_key)}:
+    lengths = {
+        subject.n_query,
+        subject.n_key,
+        subject.n_query + subject.n_key,
+    }  # the last: a memory in front of the tokens
+    for n_query, n_key in {(subject.n_query, n) for n in lengths if subject.cross or n == subject.n_query}:
         looks += find_looks(watcher.calls, n_query, n_key)
     looks.sort(key=lambda look: look.leaving)
     if not subject.batch_first:
@@ -118,21 +124,26 @@ def mask_weights(chart: Chart, sequences: list[Tensor], plain: Watched) -> list[
     """What a mask that should hide some keys does to the weights."""
     results = []
     for slot in chart.slots:
-        if slot.verdict in ("raises", "gives NaN"):
+        if slot.verdict == "raises":
             continue
         n = sequences[1 if chart.subject.cross and slot.on_context else 0].shape[1]
         allowed = chart.trial(slot, n)
         watched, _ = watch(chart.subject, sequences, {slot.name: slot.make(allowed, chart.subject.dtype)})
         for look, free in zip(watched.looks, plain.looks):
-            mask = expand(allowed & chart.allowed(*allowed.shape[-2:]), look.weights)
+            mask, alone = (
+                expand(each, look.weights) for each in (allowed & chart.allowed(*allowed.shape[-2:]), allowed)
+            )
             if mask is not None and len(watched.looks) == len(plain.looks):
-                results.append(judge_mask(look, free, mask))
+                axis = judge_axis(look, free, alone)
+                results.append(axis if axis or slot.verdict == "gives NaN" else judge_mask(look, free, mask))
     return [each for each in results if each]
 
 
 def projections(watched: Watched, sequences: list[Tensor], look: Look) -> list[Tensor]:
     """What may have been split into heads before a look: inputs and linear maps of three axes, the latest last."""
-    return sequences + [call.result for call in watched.calls[: look.entering] if call.result.ndim == 3]
+    made = [call.result for call in watched.calls[: look.entering] if call.result.ndim == 3]
+    thirds = [part for each in made if each.shape[-1] % 3 == 0 for part in each.chunk(3, -1)]  # of one map for all
+    return sequences + thirds + made
 
 
 def heads_probe(chart: Chart) -> list:
@@ -157,6 +168,7 @@ def heads_probe(chart: Chart) -> list:
             results.append(found("values copied from the keys", probe, "values and keys differ by 0.0"))
         elif subject.kind == "self" and same(look.query, look.key):
             results.append(found("queries and keys are the same", probe, "queries and keys differ by 0.0"))
+        results += grouped(look)
         results += merged(look, watched, subject.batch)
         results += one_side_normalised(look, watched, subject)
     if results:
@@ -166,6 +178,22 @@ def heads_probe(chart: Chart) -> list:
     if not judged:
         return [NotExamined(probe, "queries, keys and their projections were not seen.", CALL)]
     return [Passed(probe, "each head holds a part of its own token")]
+
+
+def grouped(look: Look) -> list[Finding]:
+    """Whether keys and values are shared among the same heads, and among neighbours."""
+    if any(side.ndim != 4 for side in (look.query, look.key, look.value)):
+        return []
+    keys, values = groups(look.key), groups(look.value)
+    count, heads = len(set(keys)), len(keys)
+    if not 1 < count < heads or len(set(values)) != count:
+        return []
+    if keys != values:
+        seen = f"equal to head {keys} are the keys of heads 0 to {heads - 1}, equal to head {values} the values"
+        return [found("keys and values of other heads", "heads and projections", seen)]
+    if keys == [i % count for i in range(heads)]:
+        return [found("groups of heads in turn", "heads and projections", f"heads 0 to {heads - 1} read groups {keys}")]
+    return []
 
 
 def merged(look: Look, watched: Watched, batch: int) -> list[Finding]:

@@ -1,17 +1,16 @@
-"""Probes of training: randomness, dropout, gradients."""
+"""Probes of training: randomness, what a call leaves behind, dropout."""
+
+import contextlib
 
 import torch
 from torch import nn
 
-from attnlib.doctor.calling import Subject
+from attnlib.doctor.calling import LayerError, Subject, put_back, state_of
 from attnlib.doctor.chart import OVER_BATCH, Chart
-from attnlib.doctor.conventions import LENGTHS
+from attnlib.doctor.looks import same
 from attnlib.doctor.mechanism import watch
-from attnlib.doctor.reading import EMBEDDED
 from attnlib.doctor.report import Finding, NotExamined, Passed, found
 from attnlib.doctor.seeing import size_of
-
-NO_TORCH = "Write it with torch operations to have it examined."
 
 
 def random_probe(chart: Chart) -> list:
@@ -22,7 +21,49 @@ def random_probe(chart: Chart) -> list:
     gap = float((one - other).abs().nan_to_num().max()) / size_of(one)
     if gap > 0:
         return [found("random in eval", probe, f"two calls in eval mode differ by {gap:.2g} of the result's size")]
-    return [Passed(probe, "two calls give the same numbers")]
+    return after_another(chart) or [Passed(probe, "two calls give the same numbers")]
+
+
+def after_another(chart: Chart) -> list[Finding]:
+    """What a call gives after one with other sequences, a longer or a larger batch, or another mask."""
+    subject = chart.subject
+    if not subject.is_module:
+        return []
+    sequences = subject.inputs()
+    shape = (subject.batch, subject.n_query, subject.n_key)
+    cases: list = [
+        (name, None, add) for name, add in {"another batch": 1, "a longer one": 2, "a shorter one": -2}.items()
+    ]
+    cases += [(f"another {slot.name}", slot, 0) for slot in chart.slots if slot.verdict != "raises"]
+    for words, slot, add in cases:
+        if slot:
+            n = sequences[1 if subject.cross and slot.on_context else 0].shape[1]
+            trial = chart.trial(slot, n)
+            masks, other = ({slot.name: slot.make(each, subject.dtype)} for each in (trial, torch.ones_like(trial)))
+        else:
+            masks, other = {}, {}
+        plain = subject.run(*sequences, masks=masks)[0]
+        kept, subject.forgets = state_of(subject.layer), False
+        try:
+            if not slot:
+                subject.batch, subject.n_query, subject.n_key = (
+                    shape[0] + (add == 1),
+                    *(n + add * (add != 1) for n in shape[1:]),
+                )
+            with contextlib.suppress(LayerError):
+                subject.run(*subject.inputs(), masks=other)
+            subject.batch, subject.n_query, subject.n_key = shape
+            gap = float((subject.run(*sequences, masks=masks)[0] - plain).abs().nan_to_num().max()) / size_of(plain)
+            seen = f"after {words}, the same call differs by {gap:.2g} of the result's size"
+        except LayerError as error:
+            gap, seen = 1.0, f"after {words}, the same call raises {error}"
+        finally:
+            subject.batch, subject.n_query, subject.n_key = shape
+            put_back(kept)
+            subject.forgets = True
+        if gap > subject.tolerance:
+            return [found("an earlier call matters", "eval is deterministic", seen)]
+    return []
 
 
 def rates(layer: nn.Module) -> list[float]:
@@ -83,6 +124,9 @@ def dropout_probe(chart: Chart) -> list:
         if float((look.dropped.sum(-1) - 1).abs().max()) > 1e-3 and float((totals - 1).abs().max()) < 1e-6:
             seen = f"what is dropped are scores; after it every row still sums to {float(totals.mean()):.3f}"
             return [found("dropout before the softmax", probe, seen)]
+    drops = [call for call in busy.calls if call.name == "dropout" and not same(call.given[0], call.result)]
+    if any(same(other.given[0], one.result) for one, other in zip(drops, drops[1:])):
+        return [found("dropout twice", probe, f"of {len(drops)} dropouts 1 is given what another has left")]
     ratios = kept_ratios(calm, busy)
     if ratios is not None and abs(ratios - 1) < 1e-6:
         return [
@@ -150,67 +194,3 @@ def training_probe(chart: Chart) -> list:
             )
         ]
     return [Passed(probe, f"changes at most {gap:.0e}")]
-
-
-def passed_by(subject: Subject) -> list[nn.Parameter]:
-    """Parameters of the embedding of tokens, where a whole model is given vectors in place of ids."""
-    embedding = getattr(subject.layer, "get_input_embeddings", lambda: None)()
-    return list(embedding.parameters()) if subject.names[0] in EMBEDDED and isinstance(embedding, nn.Module) else []
-
-
-def gradient_probe(chart: Chart) -> list:
-    """Gradients reach every parameter, and stay finite with a row that may attend to nothing."""
-    subject, probe = chart.subject, "gradients"
-    if subject.numpy:
-        return [NotExamined(probe, "NumPy has no gradients.", NO_TORCH)]
-    results: list = []
-    sequences = [each.requires_grad_() for each in subject.inputs()]
-    parameters = dict(subject.layer.named_parameters()) if subject.is_module else {}
-    stood_in_for = {id(each) for each in passed_by(subject)}
-    parameters = {n: each for n, each in parameters.items() if each.requires_grad and id(each) not in stood_in_for}
-    output = subject.run(*sequences)[0]
-    if not output.requires_grad:
-        return [found("no gradient", probe, f"the result is cut off from {len(parameters)} parameters and the input")]
-    targets = [*parameters.values(), *sequences]
-    gradients = torch.autograd.grad((output * torch.randn_like(output)).sum(), targets, allow_unused=True)
-    missing = [name for name, gradient in zip(parameters, gradients) if gradient is None]
-    if missing:
-        seen = (
-            f"{len(missing)} of {len(parameters)} parameters get none: {', '.join(f'`{name}`' for name in missing[:3])}"
-        )
-        results.append(found("no gradient", probe, seen))
-    bad = [
-        name
-        for name, each in zip([*parameters, *subject.names], gradients)
-        if each is not None and not each.isfinite().all()
-    ]
-    if bad:
-        results.append(found("gradient is not finite", probe, f"`{bad[0]}` and {len(bad) - 1} more, without any mask"))
-    results += masked_gradient(chart, targets, [*parameters, "the input"])
-    return results or [Passed(probe, f"reach all {len(parameters)} parameters and the input, and are finite")]
-
-
-def masked_gradient(chart: Chart, targets: list, names: list[str]) -> list[Finding]:
-    """Gradients that are not finite although the result is, when one row may attend to nothing."""
-    subject = chart.subject
-    for slot in chart.slots:
-        if slot.verdict != "respected" or slot.form == LENGTHS:
-            continue
-        sequences = [each.requires_grad_() for each in subject.inputs()]
-        n = sequences[1 if subject.cross and slot.on_context else 0].shape[1]
-        allowed = torch.ones(subject.batch, subject.n_query, n, dtype=torch.bool)
-        allowed[:1] = False
-        output = subject.run(*sequences, masks={slot.name: slot.make(allowed, subject.dtype)})[0]
-        if not output.requires_grad or not output.isfinite().all():
-            continue
-        wanted = targets[: len(names) - 1] + sequences
-        gradients = torch.autograd.grad((output * torch.randn_like(output)).sum(), wanted, allow_unused=True)
-        bad = [
-            name
-            for name, each in zip([*names, "the context"], gradients)
-            if each is not None and not each.isfinite().all()
-        ]
-        if bad:
-            seen = f"{len(bad)} gradients (`{bad[0]}` first) are NaN though the result is finite: one sequence is masked wholly"
-            return [found("gradient is not finite", "gradients", seen)]
-    return []

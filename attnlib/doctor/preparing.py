@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from attnlib.doctor.calling import Subject
+from attnlib.doctor.calling import Subject, first_line
 from attnlib.doctor.copies import convert, copy_of
 from attnlib.doctor.reading import (
     CONTEXT_WIDTHS,
@@ -28,6 +28,12 @@ def prepare(layer: Callable, options: dict) -> tuple[Subject | None, Exception |
     Some layers take a context in their signature and do nothing with it, unless they were made for that.
     """
     subject, error = first_call(layer, options, read_signature(layer))
+    if subject is None and isinstance(layer, nn.Module) and options["n"] is None:
+        for n in OTHER_LENGTHS:
+            subject, _ = first_call(layer, options | {"n": n}, read_signature(layer))
+            if subject is not None:
+                subject.only_with = f"7 tokens raise {first_line(error)}"
+                break
     if options["call"] is None and (alone := without_context(layer)) and not (subject and hears_context(subject)):
         other, _ = first_call(layer, options, alone)
         subject, error = (subject, error) if other is None else (other, None)
@@ -52,7 +58,7 @@ def first_call(
     call = options["call"]
     if call is not None:
         count = len(inspect.signature(call).parameters)
-        kind, masks, weights = ("self" if count <= 3 else "qkv"), (["mask"] if count > 2 else []), None
+        kind, masks, weights = {4: "context", 5: "qkv"}.get(count, "self"), (["mask"] if count > 2 else []), None
     layer = copy_of(layer)
     subject = Subject(layer, kind, names, masks, weights, call=call)
     layouts = layouts_of(subject, options["batch_first"])
@@ -124,6 +130,7 @@ def heads_or_tokens(subject: Subject) -> None:
         subject.heads_second = subject.heads_second or not reach(subject)[0]
 
 
+OTHER_LENGTHS = (9, 8, 16, 10, 12, 25, 32, 49, 50, 64, 128, 196, 197, 256)  # of windows, images, tables
 FORMS = [(False, 3), (True, 3), (False, 4), (True, 4), (False, 2), (True, 2)]  # arrays or not, number of axes
 
 
@@ -133,8 +140,9 @@ def fits(subject: Subject) -> None:
         raw = []
         if not subject.is_module and subject.call is None:  # a function that turns tensors into arrays wants arrays
             plain, subject.layer = subject.layer, lambda *args, **named: raw.append(plain(*args, **named)) or raw[-1]
-            try:
-                output, _ = subject.run(*subject.inputs())
+            try:  # NumPy takes tensors, now and then, but none that carry gradients
+                with torch.set_grad_enabled(not subject.numpy):
+                    output, _ = subject.run(*(each.requires_grad_(not subject.numpy) for each in subject.inputs()))
             finally:
                 subject.layer = plain
             if all(isinstance(each, Tensor) for each in arrays_in(raw[0])) == subject.numpy:

@@ -86,6 +86,21 @@ def read_signature(layer: Callable) -> tuple[str, list[str], list[str], str | No
     return "self", [each.name for each in positional[:1]] or ["x"], masks, weights
 
 
+def may_have_context(layer: Callable) -> bool:
+    """Whether any argument is a context by its name."""
+    return any(each.name.lower() in CONTEXTS for each in parameters_of(layer))
+
+
+def left_out(layer: Callable) -> list[str]:
+    """The arguments that a call with the sequences alone leaves out, and that are no masks or switches."""
+    given = read_signature(layer)[1]
+    return [
+        each.name
+        for each in parameters_of(layer)
+        if each.name not in given and not is_mask(each.name) and not isinstance(each.default, (bool, int, float, str))
+    ]
+
+
 def without_context(layer: Callable) -> tuple[str, list[str], list[str], str | None] | None:
     """The signature, read as if it had no context; None if it has none, or insists on it."""
     kind, names, masks, weights = read_signature(layer)

@@ -96,6 +96,13 @@ class Report:
         what = "nothing wrong found" if not count else f"{count} finding{'s' * (count > 1)}"
         return f"{self.name}: {what}; {len(self.passed)} probes passed, {len(self.not_examined)} not made."
 
+    def gathered(self) -> list[list[str]]:
+        """What was not examined, with the probes that share a reason and a remedy on one line."""
+        probes: dict[tuple[str, str], list[str]] = {}
+        for item in self.not_examined:
+            probes.setdefault((item.reason, item.remedy), []).append(item.probe)
+        return [["; ".join(names), *why] for why, names in probes.items()]
+
     def to_dict(self) -> dict:
         """All of it as plain lists and dicts, ready for json."""
         return {"healthy": self.healthy, "verdict": self.verdict()} | asdict(self)
@@ -112,7 +119,7 @@ class Report:
             ]
         for title, items in (
             ("Passed", [f"{item.probe}: {item.seen}" for item in self.passed]),
-            ("Not examined", [f"{item.probe}: {item.reason} {item.remedy}" for item in self.not_examined]),
+            ("Not examined", [f"{probes}: {reason} {remedy}" for probes, reason, remedy in self.gathered()]),
             ("Assumed", self.assumed),
         ):
             if items:
@@ -130,8 +137,7 @@ class Report:
         ]
         sections.append(table("Findings", ["what", "seen", "usually means", "explained in"], rows))
         sections.append(table("Passed", ["probe", "seen"], [[p.probe, p.seen] for p in self.passed]))
-        unseen = [[n.probe, n.reason, n.remedy] for n in self.not_examined]
-        sections.append(table("Not examined", ["probe", "why", "what makes it possible"], unseen))
+        sections.append(table("Not examined", ["probe", "why", "what makes it possible"], self.gathered()))
         if self.assumed:
             sections.append(f"<h4>Assumed</h4><ul>{''.join(f'<li>{escape(line)}</li>' for line in self.assumed)}</ul>")
         return "".join(sections) + "</section>"

@@ -21,28 +21,30 @@ STATE = (
 KNOWN = {"_parameters", "_buffers", "_modules"}
 
 
-def hidden_modules(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-    """Modules with parameters in plain lists, tuples or dicts, where PyTorch does not find them."""
-    registered = {id(each) for each in module.modules()}
+def hidden_modules(module: nn.Module) -> Iterator[tuple[str, nn.Module | nn.Parameter]]:
+    """Parameters, and modules that hold some, in plain lists, tuples or dicts, where PyTorch does not find them."""
+    registered = {id(each) for each in (*module.modules(), *module.parameters())}
     for prefix, parent in module.named_modules():
         for name, value in vars(parent).items():
             if name in KNOWN:
                 continue
             items = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
             for item in items:
+                if isinstance(item, nn.Parameter) and id(item) not in registered:
+                    yield f"{prefix}.{name}".strip("."), item
                 if isinstance(item, nn.Module) and id(item) not in registered and any(True for _ in item.parameters()):
                     yield f"{prefix}.{name}".strip("."), item
 
 
 def plain_tensors(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Floating tensors of two axes or more that are neither parameter nor buffer."""
+    """Floating tensors of two axes or more, or that want a gradient, which are neither parameter nor buffer."""
     for prefix, parent in module.named_modules():
         for name, value in vars(parent).items():
             left = value.grad_fn is not None if isinstance(value, Tensor) else True  # of an earlier call
             if (
                 not left
                 and value.is_floating_point()
-                and value.ndim >= 2
+                and (value.ndim >= 2 or value.requires_grad)
                 and not any(part in name.lower() for part in STATE)
             ):
                 yield f"{prefix}.{name}".strip("."), value
@@ -64,8 +66,12 @@ def structure_probe(chart: Chart) -> list:
     results = []
     hidden = list(hidden_modules(module))
     if hidden:
-        count = sum(parameter.numel() for _, each in hidden for parameter in each.parameters())
-        seen = f"{len(hidden)} layers in `{hidden[0][0]}` with {count} numbers are not in parameters()"
+        tensors = [
+            each for _, item in hidden for each in (item.parameters() if isinstance(item, nn.Module) else [item])
+        ]
+        count = sum(parameter.numel() for parameter in tensors)
+        kind = "layers" if isinstance(hidden[0][1], nn.Module) else "parameters"
+        seen = f"{len(hidden)} {kind} in `{hidden[0][0]}` with {count} numbers are not in parameters()"
         results.append(found("heads in a plain list", probe, seen))
     for name, tensor in plain_tensors(module):
         is_table = not tensor.requires_grad and (looks_sinusoidal(tensor) or not varied(tensor))
@@ -88,11 +94,14 @@ def varied(tensor: Tensor) -> bool:
 
 
 def repeated(module: nn.Module) -> list[str]:
-    """Names in a list of layers under which one object with parameters stands more than once."""
+    """Names under which one object, in a list of layers, or one weight, among linear maps side by side, stands twice."""
     places: dict[int, list[str]] = {}
     for prefix, parent in module.named_modules():
         if isinstance(parent, (nn.ModuleList, nn.Sequential)):
             for name, child in parent._modules.items():
                 if child is not None and any(True for _ in child.parameters()):
                     places.setdefault(id(child), []).append(f"{prefix}.{name}".strip("."))
+        maps = [(name, child) for name, child in parent._modules.items() if isinstance(child, nn.Linear)]
+        for name, child in maps if not isinstance(parent, (nn.ModuleList, nn.Sequential)) else ():
+            places.setdefault(id(child.weight), []).append(f"{prefix}.{name}".strip("."))
     return next((names for names in places.values() if len(names) > 1), [])

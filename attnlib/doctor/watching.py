@@ -130,12 +130,18 @@ def operands(call: Call, axes: str) -> tuple[Tensor, Tensor] | None:
     summed = [letter for letter in one if letter in two and letter not in out]
     own_one = [letter for letter in one if letter not in two and letter in out]
     own_two = [letter for letter in two if letter not in one and letter in out]
-    if not (len(summed) == len(own_one) == len(own_two) == 1):
+    if not (len(summed) == len(own_two) == 1 <= len(own_one)):
         return None
     shared = [letter for letter in out if letter in one and letter in two]
-    ends = (own_one + summed, own_two + summed if axes == "scores" else summed + own_two)
-    first = first.permute([one.index(letter) for letter in shared + ends[0]])
-    return first, second.permute([two.index(letter) for letter in shared + ends[1]])
+    own_one.sort(
+        key=(out if axes == "scores" else one).index
+    )  # the rows last; before them heads, if the keys have none
+    ends = own_two + summed if axes == "scores" else summed + own_two
+    first = first.permute([one.index(letter) for letter in shared + own_one + summed])
+    second = second.permute([two.index(letter) for letter in shared + ends])
+    for size in first.shape[len(shared) : -2]:
+        second = second.unsqueeze(len(shared)).expand(*second.shape[: len(shared)], size, *second.shape[len(shared) :])
+    return first, second
 
 
 def find_looks(calls: list[Call], n_query: int, n_key: int) -> list[Look]:
@@ -177,7 +183,8 @@ def result_ends(call: Call) -> list[int]:
     one, _, rest = call.equation.replace(" ", "").partition(",")
     two, _, out = rest.partition("->")
     sizes = dict(zip(out, call.result.shape))
-    return [*(sizes[k] for k in out if k not in two), *(sizes[k] for k in out if k not in one)]
+    rows, columns = ([sizes[k] for k in out if k not in other] for other in (two, one))
+    return rows[-1:] + columns
 
 
 def mixed(call: Call) -> Tensor:
@@ -188,7 +195,7 @@ def mixed(call: Call) -> Tensor:
     two, _, out = rest.partition("->")
     order = [
         *(k for k in out if k in one and k in two),
-        *(k for k in out if k not in two),
+        *(k for k in one if k in out and k not in two),
         *(k for k in out if k not in one),
     ]
     return call.result.permute([out.index(letter) for letter in order])

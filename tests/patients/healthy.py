@@ -305,6 +305,124 @@ class EmbeddingNorm(Attention):
         return x + super().forward(self.norm(x), mask)
 
 
+class HeadsMixed(Attention):
+    """Talking heads: maps are mixed once more behind the softmax, with a bias."""
+
+    def __init__(self):
+        super().__init__()
+        self.mixture = nn.Linear(4, 4)
+
+    def softmax(self, scores, allowed):
+        return self.mixture(super().softmax(scores, allowed).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+    def forward(self, x):
+        return super().forward(x)
+
+
+class BothChangesFirst(Block):
+    """GPT-J's sum: attention, then feed-forward, then what came in."""
+
+    def forward(self, x):
+        normed = self.norm_attention(x)
+        return self.attention(normed) + self.feed_forward(self.norm_feed_forward(x)) + x
+
+
+class NormalisedEmbedding(nn.Module):
+    """ModernBERT's: the embedding is normalised, so the first attention reads it as it stands."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.first, self.second = nn.LayerNorm(12), Block(), Block()
+        self.first.norm_attention = nn.Identity()
+
+    def forward(self, x):
+        return self.second(self.first(self.norm(x)))
+
+
+class RoundedRoot(Attention):
+    """DeBERTa's: keys are divided by a root that is rounded to float32."""
+
+    def scores(self, query, key):
+        root = torch.tensor(float(self.d_head), dtype=torch.float32).sqrt().to(query.dtype)
+        return query @ (key.mT / root)
+
+
+class DeepNorm(Block):
+    """What is carried past the attention is multiplied, the sum is normalised."""
+
+    def forward(self, x):
+        x = self.norm_attention(x * 1.5 + self.attention(x))
+        return self.norm_feed_forward(x * 1.5 + self.feed_forward(x))
+
+
+class InFloat32(Block):
+    """Norms in float32, corners of ReLU: differences of two runs are rough there, gradients are right."""
+
+    def rounded(self, x, norm):
+        rms = torch.rsqrt(x.float().square().mean(-1, keepdim=True) + 1e-6)
+        return (x.float() * rms).to(x.dtype) * norm.weight + norm.bias
+
+    def forward(self, x):
+        x = x + self.attention(self.rounded(x, self.norm_attention))
+        return x + self.feed_forward(self.rounded(x, self.norm_feed_forward))
+
+
+class ByTemperature(Rotary):
+    """Rotary, and a temperature that grows with the place, as for long texts."""
+
+    def scores(self, query, key):
+        places = torch.arange(query.shape[-2]).to(query.dtype)
+        return super().scores(query * (1 + places[:, None] / 10), key)
+
+
+class ConvolvedKeys(Attention):
+    """A short convolution over queries and keys, behind their projections."""
+
+    def __init__(self):
+        super().__init__()
+        self.short = nn.Conv1d(12, 12, 3, padding=1, groups=12)
+
+    def project(self, x):
+        query, key, value = super().project(x)
+        return self.short(query.mT).mT, self.short(key.mT).mT, value
+
+    def forward(self, x):
+        return super().forward(x)
+
+
+class InWindows(Attention):
+    """Swin's: a table of biases for windows of 3 by 3 tokens, so 9 tokens and no other number."""
+
+    def __init__(self):
+        super().__init__()
+        self.bias = nn.Parameter(torch.randn(4, 9, 9))
+
+    def scores(self, query, key):
+        return super().scores(query, key) + self.bias.view(1, 4, query.shape[-2], -1)
+
+
+class IdleContext(Block):
+    """T5's decoder: a part that reads a context, if there is one."""
+
+    def __init__(self):
+        super().__init__(causal=True)
+        self.cross_attention = in_torch.MultiHeadAttention(12, 4)
+
+    def forward(self, hidden_states, attention_mask=None, position_bias=None, encoder_hidden_states=None):
+        if encoder_hidden_states is not None:
+            hidden_states = hidden_states + self.cross_attention(hidden_states, encoder_hidden_states)
+        return super().forward(hidden_states, attention_mask)
+
+
+def takes_tensors_too(query, key, value, mask=None):
+    """NumPy, of which PyTorch's tensors understand all but the mask."""
+    scores = query @ np.swapaxes(key, -1, -2) / np.sqrt(query.shape[-1])
+    scores = np.clip(scores, -500, 500)
+    exps = np.exp(scores) if mask is None else np.where(mask, np.exp(scores), 0.0)
+    total = exps.sum(-1, keepdims=True)
+    return exps / (total if mask is None else np.where(total > 0, total, 1.0)) @ value
+
+
 def by_loop(query, key, value):
     """One query at a time, [n, d]."""
     rows = []
@@ -366,6 +484,17 @@ HEALTHY = {
     "no projection": (NoProjection, {}),
     "NumPy function": (lambda: in_numpy.scaled_dot_product_attention, {"mask": "may attend"}),
     "NumPy loop": (lambda: by_loop, {}),
+    "NumPy that takes tensors": (lambda: takes_tensors_too, {"mask": "may attend"}),
+    "talking heads, mixed after softmax": (HeadsMixed, {}),
+    "both changes, then the input": (BothChangesFirst, {}),
+    "normalised embedding, two blocks": (NormalisedEmbedding, {}),
+    "a root in float32": (RoundedRoot, {}),
+    "deep norm": (DeepNorm, {}),
+    "temperature by place": (ByTemperature, {}),
+    "convolved queries and keys": (ConvolvedKeys, {}),
+    "norms in float32, ReLU": (InFloat32, {}),
+    "windows": (InWindows, {"mask": "may attend", "n": 9}),
+    "a part for a context that is not given": (IdleContext, {"causal": True}),
     "function with heads": (lambda: with_heads, {}),
     "lambda over a layer": (closed_over, {}),
     "attnlib function": (lambda: in_torch.scaled_dot_product_attention, {}),
