@@ -10,12 +10,7 @@ from attnlib.doctor.reading import EMBEDDED, may_have_context
 from attnlib.doctor.report import Finding, NotExamined, Passed, found
 
 NO_TORCH = "Write it with torch operations to have it examined."
-STEPS = (
-    1e-6,
-    1e-5,
-    1e-4,
-    1e-3,
-)  # of numbers of size 1: small ones miss the corners of ReLU, large ones rounding in float32
+STEPS = (1e-6, 1e-5, 1e-4, 1e-3)  # small ones miss the corners of ReLU, large ones rounding in float32
 ALLOWED = 0.05  # relative to the change
 
 

@@ -27,16 +27,17 @@ def prepare(layer: Callable, options: dict) -> tuple[Subject | None, Exception |
 
     Some layers take a context in their signature and do nothing with it, unless they were made for that.
     """
-    subject, error = first_call(layer, options, read_signature(layer))
-    if subject is None and isinstance(layer, nn.Module) and options["n"] is None:
-        for n in OTHER_LENGTHS:
-            subject, _ = first_call(layer, options | {"n": n}, read_signature(layer))
-            if subject is not None:
-                subject.only_with = f"7 tokens raise {first_line(error)}"
-                break
+    signature = read_signature(layer)
+    subject, error = first_call(layer, options, signature)
     if options["call"] is None and (alone := without_context(layer)) and not (subject and hears_context(subject)):
         other, _ = first_call(layer, options, alone)
         subject, error = (subject, error) if other is None else (other, None)
+    if subject is None and isinstance(layer, nn.Module) and options["n"] is None:
+        for n in OTHER_LENGTHS:  # last, since each is as much work as all before
+            subject, _ = first_call(layer, options | {"n": n}, signature)
+            if subject is not None:
+                subject.only_with = f"7 tokens raise {first_line(error)}"
+                break
     return subject, error
 
 

@@ -15,9 +15,7 @@ import numpy as np
 
 KINDS = "biufcSU"  # of arrays that pass as they are
 MOST_NODES, DEEPEST, LONGEST = 200_000, 30, 250_000  # items, nesting, characters of a string
-MOST_KEYS = (
-    1_000  # of a dict whose keys are not all strings: numbers may be chosen so that a table of them takes minutes
-)
+MOST_KEYS = 1_000  # of a dict with keys that are no strings: of chosen numbers a table may take minutes
 PLAIN = (type(None), bool, float)
 
 

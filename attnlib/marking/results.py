@@ -15,9 +15,7 @@ from attnlib.marking.assignment import Assignment
 from attnlib.marking.inside.describing import shape_of
 
 ALIKE_SIZE = 100  # nodes of syntax trees in common, below which two short answers may be the same by chance
-LONGEST_CELL = (
-    2_000  # characters of a cell; Excel takes 32,767 and goes on in the next row, Python's reader refuses more
-)
+LONGEST_CELL = 2_000  # characters; of more than 32,767 Excel makes another row, and Python's reader refuses them
 COMMON = 8  # an answer that more submissions than this have is the usual way to write it
 
 
