@@ -21,8 +21,7 @@ def explain(exercise: Any, cases: list[Case], outcomes: list[Outcome], faults: l
     known, everywhere = agreeing(exercise, cases, outcomes, failing, run)
     if known or faults[failing] == "error" or not isinstance(cases[failing].expected, tuple):
         return known, everywhere
-    parts = [whole(outcome, case) for outcome, case in zip(outcomes, cases)]
-    if parts[failing] is None:
+    if whole(outcomes[failing], cases[failing]) is None:
         return (), False  # of another number of results
     place = next(i for i, kind in enumerate(part_faults(cases[failing], outcomes[failing])) if kind)
 

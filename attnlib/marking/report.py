@@ -3,6 +3,7 @@
 import base64
 import csv
 import io
+import statistics
 from collections import defaultdict
 from pathlib import Path
 
@@ -47,11 +48,10 @@ def distribution(entries: list[dict]) -> str:
     """The points of the class: a sentence, a histogram, and the histogram in numbers; as HTML."""
     points, most = sorted(entry["points"] for entry in entries), max(entry["of"] for entry in entries) or 1
     full, none = sum(point == most for point in points), sum(point == 0 for point in points)
-    middle = (points[(len(points) - 1) // 2] + points[len(points) // 2]) / 2
     unread = sum(bool(entry["error"]) for entry in entries)
     sentence = (
         f"{len(points)} submissions: {full} with all {number(most)} points, {none} with none; the median is "
-        f"{number(middle)}. {unread} could not be marked."
+        f"{number(statistics.median(points))}. {unread} could not be marked."
     )
     counts, edges = np.histogram(points, bins=10, range=(0, most))
     ends = [f"{low:.3g} to {high:.3g}" for low, high in zip(edges, edges[1:])]
